@@ -1,0 +1,25 @@
+"""WHAT is declared: operators, quality of service, the graph, its YAML and its pictures. No Spark here."""
+
+from jettison.network.declare import Network, Stream
+from jettison.network.graph import Graph, arc_head, arc_name
+from jettison.network.operators import Apply, Join, Operator, Output, Select, Source, Union, Where, WithColumns, kind_of
+from jettison.network.qos import QoS
+
+__all__ = [
+    "Apply",
+    "Graph",
+    "Join",
+    "Network",
+    "Operator",
+    "Output",
+    "QoS",
+    "Select",
+    "Source",
+    "Stream",
+    "Union",
+    "Where",
+    "WithColumns",
+    "arc_head",
+    "arc_name",
+    "kind_of",
+]

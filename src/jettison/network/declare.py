@@ -1,0 +1,134 @@
+"""Declaring a network: `Network` collects operators, `Stream` is a handle on one of them. Nothing runs here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from jettison.network.expressions import Expression
+from jettison.network.graph import Graph
+from jettison.network.operators import (
+    Apply,
+    Join,
+    Operator,
+    Output,
+    Select,
+    Source,
+    Union,
+    Where,
+    WithColumns,
+    kind_of,
+)
+from jettison.network.qos import QoS
+from jettison.network.schema import parse_schema
+
+
+class Network:
+    """All queries together, under one name.
+
+    >>> net = Network("taxi")
+    >>> trips = net.source("trips", schema="trip long, fare double", id=["trip"])
+    >>> trips.where("fare > 200").select("trip").output("alerts")
+    >>> print(net)
+    network taxi
+    trips: source trip long, fare double
+      where1: where fare > 200
+        select1: select trip
+          alerts: output
+    """
+
+    def __init__(self, name: str) -> None:
+        self.graph = Graph(name, ())
+
+    @classmethod
+    def of(cls, graph: Graph) -> Network:
+        """A network around an existing graph, such as one read from YAML."""
+        network = cls(graph.name)
+        network.graph = graph
+        return network
+
+    @property
+    def name(self) -> str:
+        return self.graph.name
+
+    def source(
+        self,
+        name: str,
+        schema: str,
+        *,
+        event_time: str | None = None,
+        id: Sequence[str] = (),
+        payload: str | None = None,
+    ) -> Stream:
+        """Declare a stream that comes in. See `Source` for what the options mean."""
+        columns = parse_schema(schema, f"source {name!r}")
+        return self._add(Source(name, columns, event_time, (id,) if isinstance(id, str) else tuple(id), payload))
+
+    def stream(self, name: str) -> Stream:
+        """The handle of an operator that is declared already."""
+        return Stream(self, self.graph.by_name[name].name)
+
+    def _add(self, operator: Operator) -> Stream:
+        self.graph = replace(self.graph, operators=(*self.graph.operators, operator))
+        return Stream(self, operator.name)
+
+    def _name(self, kind: str, given: str | None) -> str:
+        if given is not None:
+            return given
+        count = 1 + sum(kind_of(operator) == kind for operator in self.graph.operators)
+        while f"{kind}{count}" in self.graph.by_name:
+            count += 1
+        return f"{kind}{count}"
+
+    def __str__(self) -> str:
+        from jettison.network.render import as_text
+
+        return as_text(self.graph)
+
+
+class Stream:
+    """A stream of the network. Each method declares an operator that reads it and returns the stream after it."""
+
+    def __init__(self, network: Network, name: str) -> None:
+        self._network = network
+        self.name = name
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """Names of the columns here; None where only Spark can know them."""
+        return self._network.graph.columns[self.name]
+
+    def where(self, predicate: Expression, *, name: str | None = None) -> Stream:
+        """Keep the tuples for which `predicate` is true."""
+        return self._network._add(Where(self._network._name("where", name), (self.name,), predicate))
+
+    def select(self, *expressions: Expression, name: str | None = None) -> Stream:
+        """Compute exactly these columns."""
+        return self._network._add(Select(self._network._name("select", name), (self.name,), expressions))
+
+    def with_columns(self, columns: Mapping[str, Expression], *, name: str | None = None) -> Stream:
+        """Add or replace columns."""
+        name = self._network._name("with_columns", name)
+        return self._network._add(WithColumns(name, (self.name,), tuple(columns.items())))
+
+    def union(self, *others: Stream, name: str | None = None) -> Stream:
+        """Merge with streams that have the same columns."""
+        inputs = (self.name, *(other.name for other in others))
+        return self._network._add(Union(self._network._name("union", name), inputs))
+
+    def join(self, static: Any, on: str | Sequence[str], *, how: str = "inner", name: str | None = None) -> Stream:
+        """Join with a table that does not stream: a DataFrame, or a name given at the start in `statics`."""
+        columns = (on,) if isinstance(on, str) else tuple(on)
+        return self._network._add(Join(self._network._name("join", name), (self.name,), static, columns, how))
+
+    def apply(
+        self, function: Callable[..., Any] | str, *, columns: Sequence[str] | None = None, name: str | None = None
+    ) -> Stream:
+        """Run a function from DataFrame to DataFrame on every batch."""
+        declared = None if columns is None else tuple(columns)
+        return self._network._add(Apply(self._network._name("apply", name), (self.name,), function, declared))
+
+    def output(self, name: str, *, qos: QoS | None = None, quality: bool = False) -> None:
+        """End the stream here: results leave under this name, worth what `qos` says."""
+        self._network._add(Output(name, (self.name,), qos or QoS(), quality))

@@ -1,0 +1,229 @@
+"""The network as frozen data: operators in topological order, and the arcs between them.
+
+An arc is named by where it is: `trips` is what enters at source trips, `paid>alerts` is the stream from operator
+paid to operator alerts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from jettison.errors import NetworkError
+from jettison.network.expressions import check_columns, result_name
+from jettison.network.operators import (
+    PAYLOAD_COLUMN,
+    Apply,
+    Join,
+    Operator,
+    Output,
+    Select,
+    Source,
+    Union,
+    Where,
+    WithColumns,
+    kind_of,
+)
+
+Columns = tuple[str, ...] | None
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A whole network. Building one checks it: names, cycles, columns.
+
+    >>> graph = Graph("taxi", (Source("trips", (("fare", "double"),)),
+    ...                        Where("paid", ("trips",), "fare > 0"), Output("fares", ("paid",))))
+    >>> graph.arcs
+    ('trips', 'trips>paid', 'paid>fares')
+    """
+
+    name: str
+    operators: tuple[Operator, ...]
+
+    def __post_init__(self) -> None:
+        seen: dict[str, Operator] = {}
+        for operator in self.operators:
+            _check_name(operator)
+            if operator.name in seen:
+                raise NetworkError(
+                    f"network {self.name!r}: two operators are called {operator.name!r} "
+                    f"(a {kind_of(seen[operator.name])} and a {kind_of(operator)}): give one another name."
+                )
+            seen[operator.name] = operator
+        for operator in self.operators:
+            for tail in operator.inputs:
+                if tail not in seen:
+                    raise NetworkError(
+                        f"{kind_of(operator)} {operator.name!r} reads {tail!r}, which network {self.name!r} does not "
+                        f"have. Operators here: {', '.join(seen)}."
+                    )
+                if isinstance(seen[tail], Output):
+                    raise NetworkError(f"{kind_of(operator)} {operator.name!r} reads output {tail!r}: an output ends.")
+        object.__setattr__(self, "operators", _topological(self.name, self.operators))
+        _ = self.columns
+
+    @cached_property
+    def by_name(self) -> dict[str, Operator]:
+        return {operator.name: operator for operator in self.operators}
+
+    @cached_property
+    def sources(self) -> tuple[Source, ...]:
+        return tuple(operator for operator in self.operators if isinstance(operator, Source))
+
+    @cached_property
+    def outputs(self) -> tuple[Output, ...]:
+        return tuple(operator for operator in self.operators if isinstance(operator, Output))
+
+    @cached_property
+    def consumers(self) -> dict[str, tuple[str, ...]]:
+        """Names of the operators that read each operator, in declared order."""
+        readers: dict[str, list[str]] = {operator.name: [] for operator in self.operators}
+        for operator in self.operators:
+            for tail in operator.inputs:
+                readers[tail].append(operator.name)
+        return {name: tuple(heads) for name, heads in readers.items()}
+
+    @cached_property
+    def arcs(self) -> tuple[str, ...]:
+        return tuple(arc for operator in self.operators for arc in self.arcs_into(operator.name))
+
+    def arcs_into(self, name: str) -> tuple[str, ...]:
+        """The arcs that end at an operator; a source's is the network's input."""
+        operator = self.by_name[name]
+        return (name,) if isinstance(operator, Source) else tuple(arc_name(tail, name) for tail in operator.inputs)
+
+    @cached_property
+    def columns(self) -> dict[str, Columns]:
+        """Column names that each operator gives; None where only Spark can know."""
+        found: dict[str, Columns] = {}
+        for operator in self.operators:
+            found[operator.name] = _columns_of(operator, found)
+        return found
+
+    @cached_property
+    def segment_ends(self) -> dict[str, str]:
+        """The end of the segment that each operator is in: the next output or split downstream, itself included."""
+        ends: dict[str, str] = {}
+        for operator in reversed(self.operators):
+            heads = self.consumers[operator.name]
+            ends[operator.name] = ends[heads[0]] if len(heads) == 1 else operator.name
+        return ends
+
+    def check_complete(self) -> None:
+        """Raise unless every stream leads to an output."""
+        if not self.sources:
+            raise NetworkError(f"network {self.name!r} has no source: begin with net.source(...).")
+        if not self.outputs:
+            raise NetworkError(f"network {self.name!r} has no output: end a stream with .output('name').")
+        for operator in self.operators:
+            if not self.consumers[operator.name] and not isinstance(operator, Output):
+                raise NetworkError(
+                    f"{kind_of(operator)} {operator.name!r} leads to no output: end it with .output('name') or remove it."
+                )
+
+
+def arc_name(tail: str, head: str) -> str:
+    return f"{tail}>{head}"
+
+
+def arc_head(arc: str) -> str:
+    """The operator that an arc leads into.
+
+    >>> arc_head("paid>alerts"), arc_head("trips")
+    ('alerts', 'trips')
+    """
+    return arc.rpartition(">")[2]
+
+
+def _check_name(operator: Operator) -> None:
+    name = operator.name
+    if not isinstance(name, str) or not name or not all(char.isalnum() or char in "_-" for char in name):
+        raise NetworkError(f"{kind_of(operator)} name {name!r}: use letters, digits, _ and -.")
+
+
+def _topological(network: str, operators: tuple[Operator, ...]) -> tuple[Operator, ...]:
+    done: dict[str, Operator] = {}
+    waiting = list(operators)
+    while waiting:
+        ready = [operator for operator in waiting if all(tail in done for tail in operator.inputs)]
+        if not ready:
+            names = ", ".join(operator.name for operator in waiting)
+            raise NetworkError(f"network {network!r} has a cycle among {names}: a stream cannot feed itself.")
+        done.update((operator.name, operator) for operator in ready)
+        waiting = [operator for operator in waiting if operator.name not in done]
+    return tuple(done.values())
+
+
+def _columns_of(operator: Operator, found: dict[str, Columns]) -> Columns:
+    element = f"{kind_of(operator)} {operator.name!r}"
+    if isinstance(operator, Source):
+        names = tuple(name for name, _ in operator.schema)
+        if operator.payload and PAYLOAD_COLUMN in names:
+            raise NetworkError(f"{element}: {PAYLOAD_COLUMN!r} holds the payload, so the schema cannot have it too.")
+        return names
+    here = found[operator.inputs[0]]
+    if isinstance(operator, Where):
+        check_columns(element, operator.predicate, here)
+    elif isinstance(operator, Select):
+        return _select_columns(element, operator, here)
+    elif isinstance(operator, WithColumns):
+        for _, expression in operator.columns:
+            check_columns(element, expression, here)
+        added = tuple(name for name, _ in operator.columns)
+        return None if here is None else tuple(dict.fromkeys((*here, *added)))
+    elif isinstance(operator, Union):
+        return _union_columns(element, operator, found)
+    elif isinstance(operator, Join):
+        return _join_columns(element, operator, here)
+    elif isinstance(operator, Apply):
+        return operator.columns
+    return here
+
+
+def _select_columns(element: str, operator: Select, here: Columns) -> Columns:
+    names: list[str] = []
+    for expression in operator.expressions:
+        check_columns(element, expression, here)
+        if expression == "*":
+            if here is None:
+                return None
+            names.extend(here)
+            continue
+        name = result_name(expression)
+        if name is None and isinstance(expression, str):
+            raise NetworkError(f"{element}: {expression!r} has no name: write {expression + ' AS name'!r}.")
+        if name is None:
+            return None
+        names.append(name)
+    double = sorted({name for name in names if names.count(name) > 1})
+    if double:
+        raise NetworkError(f"{element}: column {double[0]!r} stands twice.")
+    return tuple(names)
+
+
+def _union_columns(element: str, operator: Union, found: dict[str, Columns]) -> Columns:
+    first = found[operator.inputs[0]]
+    for tail in operator.inputs[1:]:
+        other = found[tail]
+        if first is not None and other is not None and set(first) != set(other):
+            odd = ", ".join(sorted(set(first) ^ set(other)))
+            raise NetworkError(f"{element}: {operator.inputs[0]!r} and {tail!r} differ in columns {odd}: select alike.")
+    return first
+
+
+def _join_columns(element: str, operator: Join, here: Columns) -> Columns:
+    for column in operator.on:
+        check_columns(element, f"`{column}`", here)
+    static: list[str] | None = getattr(operator.static, "columns", None)
+    if static is None:
+        return None
+    for column in operator.on:
+        if column not in static:
+            raise NetworkError(f"{element}: the static table has no column {column!r}. It has: {', '.join(static)}.")
+    if here is None or operator.how in ("left_semi", "left_anti"):
+        return here
+    clash = sorted((set(here) & set(static)) - set(operator.on))
+    if clash:
+        raise NetworkError(f"{element}: both sides have column {clash[0]!r}: rename it on one side.")
+    return (*here, *(column for column in static if column not in operator.on))

@@ -1,0 +1,160 @@
+"""The operators of a network: short frozen values, each validated where it is made. None of them runs anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from jettison.errors import NetworkError
+from jettison.network.expressions import Expression
+from jettison.network.qos import QoS
+from jettison.network.schema import Column
+
+PAYLOAD_COLUMN = "value"
+JOIN_TYPES = ("inner", "left", "left_semi", "left_anti")
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where tuples come in.
+
+    `id` names the columns that identify a row, so that a drop judges it alike every time it is read. With
+    `payload="json"` the stream carries text in a column `value`, and `schema` is what is inside it.
+    """
+
+    name: str
+    schema: tuple[Column, ...]
+    event_time: str | None = None
+    id: tuple[str, ...] = ()
+    payload: str | None = None
+    inputs: tuple[str, ...] = field(default=(), init=False)
+
+    def __post_init__(self) -> None:
+        names = tuple(name for name, _ in self.schema)
+        if self.event_time is not None and self.event_time not in names:
+            raise NetworkError(
+                f"source {self.name!r}: event_time {self.event_time!r} is not in the schema: {', '.join(names)}."
+            )
+        if self.event_time is not None:
+            kind = dict(self.schema)[self.event_time].lower()
+            if not kind.startswith("timestamp"):
+                raise NetworkError(f"source {self.name!r}: event_time {self.event_time!r} is a {kind}, not a timestamp.")
+        for column in self.id:
+            if column not in names:
+                raise NetworkError(f"source {self.name!r}: id {column!r} is not in the schema: {', '.join(names)}.")
+        if self.payload not in (None, "json"):
+            raise NetworkError(f"source {self.name!r}: payload {self.payload!r} is not known: use 'json' or leave it.")
+
+
+@dataclass(frozen=True)
+class Where:
+    """Keep the tuples for which `predicate` is true."""
+
+    name: str
+    inputs: tuple[str, ...]
+    predicate: Expression
+
+
+@dataclass(frozen=True)
+class Select:
+    """Compute exactly these columns."""
+
+    name: str
+    inputs: tuple[str, ...]
+    expressions: tuple[Expression, ...]
+
+    def __post_init__(self) -> None:
+        if not self.expressions:
+            raise NetworkError(f"select {self.name!r}: name at least one column.")
+
+
+@dataclass(frozen=True)
+class WithColumns:
+    """Add or replace columns: (name, expression) pairs."""
+
+    name: str
+    inputs: tuple[str, ...]
+    columns: tuple[tuple[str, Expression], ...]
+
+    def __post_init__(self) -> None:
+        if not self.columns:
+            raise NetworkError(f"with_columns {self.name!r}: give at least one column.")
+        for column, _ in self.columns:
+            if column.startswith("_jt_"):
+                raise NetworkError(f"with_columns {self.name!r}: {column!r} begins with _jt_, which Jettison keeps.")
+
+
+@dataclass(frozen=True)
+class Union:
+    """Merge streams that have the same columns (matched by name)."""
+
+    name: str
+    inputs: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.inputs) < 2:
+            raise NetworkError(f"union {self.name!r}: give at least one other stream.")
+        if len(set(self.inputs)) < len(self.inputs):
+            raise NetworkError(
+                f"union {self.name!r} takes the same stream twice ({', '.join(self.inputs)}): "
+                f"put an operator on one of the two, such as .where('true')."
+            )
+
+
+@dataclass(frozen=True)
+class Join:
+    """Join with a table that does not stream: a DataFrame, or a name given at the start in `statics`."""
+
+    name: str
+    inputs: tuple[str, ...]
+    static: Any
+    on: tuple[str, ...]
+    how: str = "inner"
+
+    def __post_init__(self) -> None:
+        if not self.on:
+            raise NetworkError(f"join {self.name!r}: name at least one column in `on`.")
+        if self.how not in JOIN_TYPES:
+            raise NetworkError(f"join {self.name!r}: how={self.how!r} is not one of {', '.join(JOIN_TYPES)}.")
+
+
+@dataclass(frozen=True)
+class Apply:
+    """A function from DataFrame to DataFrame, or its import path "module:function", for what SQL cannot say.
+
+    `columns` declares what comes out, so that later operators can be checked; None leaves that to Spark.
+    """
+
+    name: str
+    inputs: tuple[str, ...]
+    function: Callable[..., Any] | str
+    columns: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.function, str) and ":" not in self.function:
+            raise NetworkError(f"apply {self.name!r}: {self.function!r} is not of the form 'module:function'.")
+        if not isinstance(self.function, str) and not callable(self.function):
+            raise NetworkError(f"apply {self.name!r}: {self.function!r} cannot be called.")
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where results leave, with what they are worth. `quality=True` adds `_kept` and `_batch` to every row."""
+
+    name: str
+    inputs: tuple[str, ...]
+    qos: QoS = QoS()
+    quality: bool = False
+
+
+Operator = Source | Where | Select | WithColumns | Union | Join | Apply | Output
+
+
+def kind_of(operator: Operator) -> str:
+    """The operator's word, as in the API.
+
+    >>> kind_of(WithColumns("x", ("trips",), (("a", "1"),)))
+    'with_columns'
+    """
+    return "with_columns" if isinstance(operator, WithColumns) else type(operator).__name__.lower()

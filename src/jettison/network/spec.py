@@ -1,0 +1,221 @@
+"""Networks as YAML, both ways: `from_yaml` reads one and checks it, `to_yaml` writes one.
+
+The file has the network (`network`, `sources`, `operators`, `outputs`) and, where it is to run by itself, a `run`
+section (where data comes from and goes to) and a `profile` (what a calibration measured, for planning without Spark).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from jettison.errors import NetworkError
+from jettison.network.graph import Graph
+from jettison.network.operators import Apply, Join, Operator, Output, Select, Source, Union, Where, WithColumns
+from jettison.network.qos import QoS
+from jettison.network.schema import parse_schema
+
+_KINDS = ("where", "select", "with_columns", "union", "join", "apply")
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class SourceSpec(_Strict):
+    columns: str = Field(alias="schema")
+    event_time: str | None = None
+    id: tuple[str, ...] = ()
+    payload: str | None = None
+
+
+class OperatorSpec(_Strict):
+    of: str | None = None
+    where: str | None = None
+    select: tuple[str, ...] | None = None
+    with_columns: dict[str, str] | None = None
+    union: tuple[str, ...] | None = None
+    join: str | None = None
+    on: tuple[str, ...] = ()
+    how: str = "inner"
+    apply: str | None = None
+    columns: tuple[str, ...] | None = None
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> OperatorSpec:
+        given = [kind for kind in _KINDS if getattr(self, kind) is not None]
+        if len(given) != 1:
+            raise ValueError(f"say exactly one of {', '.join(_KINDS)} (found: {', '.join(given) or 'none'})")
+        if self.of is None and self.union is None:
+            raise ValueError("say `of`: the source or operator that this one reads")
+        return self
+
+
+class QoSSpec(_Strict):
+    loss: tuple[tuple[float, float], ...] = ((100.0, 1.0), (0.0, 0.0))
+    priority: float = 1.0
+
+
+class OutputSpec(_Strict):
+    of: str
+    qos: QoSSpec = QoSSpec()
+    quality: bool = False
+
+
+class ProfileSpec(_Strict):
+    """What was measured, for planning without Spark."""
+
+    fixed_ms: float = Field(default=0.0, ge=0)
+    cost_us: dict[str, float] = {}
+    selectivity: dict[str, float] = {}
+    rows_per_s: dict[str, float] = {}
+
+
+class RunSpec(_Strict):
+    """Where data comes from and goes to, and how fast."""
+
+    trigger: str = "1 second"
+    headroom: float = 0.9
+    checkpoint: str | None = None
+    sources: dict[str, dict[str, Any]] = {}
+    sinks: dict[str, dict[str, Any]] = {}
+    statics: dict[str, dict[str, Any]] = {}
+
+
+class Spec(_Strict):
+    """A whole YAML file."""
+
+    network: str
+    sources: dict[str, SourceSpec]
+    operators: dict[str, OperatorSpec] = {}
+    outputs: dict[str, OutputSpec]
+    profile: ProfileSpec | None = None
+    run: RunSpec | None = None
+
+    def graph(self) -> Graph:
+        """The network that the file declares, checked."""
+        operators: list[Operator] = [
+            Source(name, parse_schema(spec.columns, f"source {name!r}"), spec.event_time, spec.id, spec.payload)
+            for name, spec in self.sources.items()
+        ]
+        operators += [_operator(name, spec) for name, spec in self.operators.items()]
+        operators += [
+            Output(name, (spec.of,), QoS(spec.qos.loss, spec.qos.priority), spec.quality)
+            for name, spec in self.outputs.items()
+        ]
+        graph = Graph(self.network, tuple(operators))
+        graph.check_complete()
+        return graph
+
+
+def from_yaml(text: str, origin: str = "the YAML") -> Spec:
+    """Read a specification; `origin` is named in errors."""
+    try:
+        content = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise NetworkError(f"{origin} is not valid YAML: {error}") from error
+    if not isinstance(content, dict):
+        raise NetworkError(f"{origin} holds no mapping: begin with `network: name`.")
+    try:
+        return Spec.model_validate(content)
+    except ValidationError as error:
+        faults = "; ".join(f"{'.'.join(map(str, fault['loc'])) or 'file'}: {fault['msg']}" for fault in error.errors())
+        raise NetworkError(f"{origin}: {faults}.") from error
+
+
+def read_spec(path: str | Path) -> Spec:
+    """Read a specification file."""
+    file = Path(path)
+    if not file.is_file():
+        raise NetworkError(f"there is no file {str(path)!r}: give the path of a YAML specification.")
+    return from_yaml(file.read_text(encoding="utf-8"), origin=str(path))
+
+
+def to_dict(graph: Graph) -> dict[str, Any]:
+    """A network as plain data; raises where a part cannot be written down (a Column, a lambda, a DataFrame)."""
+    sources = {source.name: _source_dict(source) for source in graph.sources}
+    operators = {
+        operator.name: _operator_dict(operator)
+        for operator in graph.operators
+        if not isinstance(operator, Source | Output)
+    }
+    outputs = {output.name: _output_dict(output) for output in graph.outputs}
+    parts = {"network": graph.name, "sources": sources, "operators": operators, "outputs": outputs}
+    return {key: value for key, value in parts.items() if value != {}}
+
+
+def to_yaml(graph: Graph) -> str:
+    """A network as YAML that `from_yaml` reads back to an equal network."""
+    return yaml.safe_dump(to_dict(graph), sort_keys=False, default_flow_style=None, width=110)
+
+
+def _operator(name: str, spec: OperatorSpec) -> Operator:
+    inputs = (spec.of,) if spec.of is not None else ()
+    if spec.where is not None:
+        return Where(name, inputs, spec.where)
+    if spec.select is not None:
+        return Select(name, inputs, spec.select)
+    if spec.with_columns is not None:
+        return WithColumns(name, inputs, tuple(spec.with_columns.items()))
+    if spec.union is not None:
+        return Union(name, (*inputs, *spec.union))
+    if spec.join is not None:
+        return Join(name, inputs, spec.join, spec.on, spec.how)
+    assert spec.apply is not None
+    return Apply(name, inputs, spec.apply, spec.columns)
+
+
+def _source_dict(source: Source) -> dict[str, Any]:
+    schema = ", ".join(f"{name} {kind}" for name, kind in source.schema)
+    return _trim({"schema": schema, "event_time": source.event_time, "id": list(source.id), "payload": source.payload})
+
+
+def _operator_dict(operator: Operator) -> dict[str, Any]:
+    element = f"operator {operator.name!r}"
+    if isinstance(operator, Where):
+        return {"where": _sql(element, operator.predicate), "of": operator.inputs[0]}
+    if isinstance(operator, Select):
+        return {"select": [_sql(element, item) for item in operator.expressions], "of": operator.inputs[0]}
+    if isinstance(operator, WithColumns):
+        columns = {name: _sql(element, expression) for name, expression in operator.columns}
+        return {"with_columns": columns, "of": operator.inputs[0]}
+    if isinstance(operator, Union):
+        return {"union": list(operator.inputs)}
+    if isinstance(operator, Join):
+        if not isinstance(operator.static, str):
+            raise NetworkError(f"{element} joins a DataFrame: give it a name, and the DataFrame in `statics`.")
+        join = {"join": operator.static, "on": list(operator.on), "how": operator.how, "of": operator.inputs[0]}
+        return join if operator.how != "inner" else {key: value for key, value in join.items() if key != "how"}
+    assert isinstance(operator, Apply)
+    columns_given = None if operator.columns is None else list(operator.columns)
+    return _trim({"apply": _import_path(element, operator.function), "of": operator.inputs[0], "columns": columns_given})
+
+
+def _output_dict(output: Output) -> dict[str, Any]:
+    qos: dict[str, Any] = {"loss": [list(point) for point in output.qos.loss]}
+    if output.qos.priority != 1.0:
+        qos["priority"] = output.qos.priority
+    return _trim({"of": output.inputs[0], "qos": qos, "quality": output.quality or None})
+
+
+def _trim(parts: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in parts.items() if value is not None and value != []}
+
+
+def _sql(element: str, expression: Any) -> str:
+    if not isinstance(expression, str):
+        raise NetworkError(f"{element} holds a Column, which cannot be written down: give it as a SQL string.")
+    return expression
+
+
+def _import_path(element: str, function: Any) -> str:
+    if isinstance(function, str):
+        return function
+    name = getattr(function, "__qualname__", "<")
+    if "<" in name:
+        raise NetworkError(f"{element} holds {name}, which cannot be imported: define it with def in a module.")
+    return f"{function.__module__}:{name}"

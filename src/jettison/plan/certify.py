@@ -1,0 +1,77 @@
+"""Judging a plan without trusting who made it: loads and utilities are computed again, arc by arc."""
+
+from __future__ import annotations
+
+from jettison.errors import PlanError
+from jettison.plan.locations import drop_arcs
+from jettison.plan.plan import Plan
+from jettison.plan.problem import Problem
+from jettison.statistics.load import flows
+
+_TOLERANCE = 1e-6
+
+
+def kept_flows(problem: Problem, plan: Plan) -> dict[str, float]:
+    """Tuples that pass each arc's drop."""
+    keeps = {arc: drop.keep for arc, drop in plan.drops.items()}
+    return flows(problem.graph, problem.profile, problem.rows, keeps)
+
+
+def planned_load_us(problem: Problem, plan: Plan) -> float:
+    """The work that is left under a plan, drops paid for."""
+    kept = kept_flows(problem, plan)
+    work = sum(
+        kept[arc] * problem.profile.cost(operator.name)
+        for operator in problem.graph.operators
+        for arc in problem.graph.arcs_into(operator.name)
+    )
+    judging = sum(
+        problem.profile.drop_us * kept[arc] / plan.keep(arc) if plan.keep(arc) > 0 else 0.0 for arc in plan.drops
+    )
+    return problem.unavoidable_us + work + judging
+
+
+def delivered_shares(problem: Problem, plan: Plan) -> dict[str, float]:
+    """Share of each output's tuples that a plan delivers."""
+    with_plan, without = kept_flows(problem, plan), kept_flows(problem, Plan())
+    shares = {}
+    for output in problem.graph.outputs:
+        (arc,) = problem.graph.arcs_into(output.name)
+        shares[output.name] = with_plan[arc] / without[arc] if without[arc] > 0 else 1.0
+    return shares
+
+
+def plan_utility(problem: Problem, plan: Plan) -> float:
+    """Sum of priority x utility over the outputs."""
+    shares = delivered_shares(problem, plan)
+    return sum(output.qos.priority * output.qos.utility(shares[output.name]) for output in problem.graph.outputs)
+
+
+def certify(problem: Problem, plan: Plan, *, within_budget: bool = True) -> None:
+    """Raise PlanError unless the plan obeys every rule.
+
+    The rules: drops stand only at inputs and splits; nothing is dropped while the load is within the budget; with
+    the drops the load is within the budget (unless `within_budget` is False, for the best plan of an infeasible
+    problem); utility and delivered shares are as claimed.
+    """
+    allowed = drop_arcs(problem.graph)
+    for arc in plan.drops:
+        if arc not in allowed:
+            raise PlanError(f"a drop stands on arc {arc!r}; allowed are inputs and splits: {', '.join(allowed)}.")
+    slack_us = _TOLERANCE * max(1.0, problem.load_us)
+    if plan.drops and problem.load_us <= problem.budget_us - slack_us:
+        raise PlanError(
+            f"the load of {problem.load_us:.0f} us is within the budget of {problem.budget_us:.0f} us, "
+            f"yet the plan drops on {', '.join(plan.drops)}."
+        )
+    left_us = planned_load_us(problem, plan)
+    if within_budget and left_us > problem.budget_us + slack_us:
+        raise PlanError(f"the plan leaves {left_us:.0f} us of work, the budget is {problem.budget_us:.0f} us.")
+    if plan.delivered:
+        shares = delivered_shares(problem, plan)
+        for output, claimed in plan.delivered.items():
+            if abs(shares[output] - claimed) > _TOLERANCE:
+                raise PlanError(f"output {output!r}: the plan claims to deliver {claimed:.4f}, it is {shares[output]:.4f}.")
+        utility = plan_utility(problem, plan)
+        if abs(utility - plan.utility) > _TOLERANCE * max(1.0, utility):
+            raise PlanError(f"the plan claims a utility of {plan.utility:.4f}, it is {utility:.4f}.")

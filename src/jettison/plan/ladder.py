@@ -1,0 +1,57 @@
+"""Keep levels: the shares that a drop may keep, few enough that Spark seldom has to compile a new filter.
+
+Level n keeps `ratio ** n`, the last level keeps nothing. The ladder is geometric, so the ratio of two levels is a
+level again: a drop of level 5 below one of level 3 is a drop of level 2, with no rounding anywhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+FINEST_STEP_SHARE = 0.05
+LOWEST_KEEP_SHARE = 0.02
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """Levels 0 (keep all) to `last` (keep nothing), `step_share` apart.
+
+    >>> ladder = Ladder(step_share=0.5)
+    >>> ladder.shares
+    (1.0, 0.5, 0.25, 0.125, 0.0625, 0.03125, 0.0)
+    >>> ladder.between(2, 5) == ladder.shares[3]
+    True
+    """
+
+    step_share: float = FINEST_STEP_SHARE
+
+    @cached_property
+    def shares(self) -> tuple[float, ...]:
+        ratio, shares = 1.0 - self.step_share, [1.0]
+        while shares[-1] * ratio > LOWEST_KEEP_SHARE:
+            shares.append(ratio ** len(shares))
+        return (*shares, 0.0)
+
+    @property
+    def last(self) -> int:
+        return len(self.shares) - 1
+
+    def between(self, above: int, level: int) -> float:
+        """What a drop keeps of a stream that is at level `above` already, so that it comes to `level`."""
+        if level == self.last:
+            return 1.0 if above == self.last else 0.0
+        return self.shares[level - above]
+
+
+def ladder_for(drop_us: float, smallest_load_us: float) -> Ladder:
+    """The finest ladder whose first step gains more than the drop itself costs: step > D / min(L) (thesis 3.5).
+
+    >>> ladder_for(drop_us=0.1, smallest_load_us=1.0).step_share
+    0.11
+    >>> ladder_for(drop_us=0.0, smallest_load_us=1.0).step_share
+    0.05
+    """
+    if drop_us <= 0:
+        return Ladder()
+    return Ladder(min(0.5, max(FINEST_STEP_SHARE, 1.1 * drop_us / smallest_load_us)))

@@ -1,0 +1,86 @@
+"""A plan is a value: which drop stands on which arc, and why. It serialises, so it can be logged and obeyed again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from jettison.errors import PlanError
+
+
+@dataclass(frozen=True)
+class Random:
+    """Keep each tuple with this probability, judged by a hash of the tuple's identity (thesis 3.6, random drop)."""
+
+    keep: float
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.keep <= 1.0:
+            raise PlanError(f"random drop keeps {self.keep}: a share must be within [0, 1].")
+
+
+Drop = Random
+"""Every kind of drop; later ones join here."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Drops by arc, with the reason.
+
+    `row` is the road map's row (0 sheds nothing), `delivered` the share of each output's tuples that is expected to
+    arrive, `utility` the sum of priority x utility over the outputs, `saves_us` the work that the drops save.
+
+    >>> Plan({"trips": Random(0.5)}, reason="overload", row=3).to_json()
+    '{"drops": {"trips": {"random": 0.5}}, "reason": "overload", "row": 3}'
+    """
+
+    drops: Mapping[str, Drop] = field(default_factory=dict)
+    reason: str = ""
+    row: int = 0
+    delivered: Mapping[str, float] = field(default_factory=dict)
+    utility: float = 0.0
+    saves_us: float = 0.0
+
+    def keep(self, arc: str) -> float:
+        """The share that passes the drop on an arc; 1 where there is none."""
+        drop = self.drops.get(arc)
+        return 1.0 if drop is None else drop.keep
+
+    def to_dict(self) -> dict[str, Any]:
+        content: dict[str, Any] = {
+            "drops": {arc: {"random": drop.keep} for arc, drop in self.drops.items()},
+            "reason": self.reason,
+            "row": self.row,
+        }
+        if self.delivered:
+            content |= {"delivered": dict(self.delivered), "utility": self.utility, "saves_us": self.saves_us}
+        return content
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_dict())
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Plan:
+        drops = {arc: _drop(arc, kind) for arc, kind in content["drops"].items()}
+        rest = {key: content[key] for key in ("reason", "row", "delivered", "utility", "saves_us") if key in content}
+        return cls(drops, **rest)
+
+    @classmethod
+    def from_json(cls, text: str) -> Plan:
+        return cls.from_dict(json.loads(text))
+
+
+@dataclass(frozen=True)
+class Infeasible:
+    """No plan fits: `reason` says why, `best` is the plan that comes nearest."""
+
+    reason: str
+    best: Plan
+
+
+def _drop(arc: str, content: Mapping[str, float]) -> Drop:
+    if set(content) != {"random"}:
+        raise PlanError(f"the plan's drop on arc {arc!r} is of an unknown kind: {dict(content)}.")
+    return Random(content["random"])

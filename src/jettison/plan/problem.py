@@ -1,0 +1,39 @@
+"""The question that every shedder answers: this network, these costs, these tuples, this much time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from jettison.network.graph import Graph
+from jettison.plan.plan import Infeasible, Plan
+from jettison.statistics.load import load_coefficients, total_load_us
+from jettison.statistics.profile import Profile
+
+
+@dataclass(frozen=True)
+class Problem:
+    """`rows` tuples enter at each source; processing them may take `budget_us`, fixed parts and reading included."""
+
+    graph: Graph
+    profile: Profile
+    rows: Mapping[str, float]
+    budget_us: float
+
+    @property
+    def unavoidable_us(self) -> float:
+        """What no drop can save: the fixed part and reading."""
+        reading = sum(self.profile.read_us.get(source, 0.0) * count for source, count in self.rows.items())
+        return 1000.0 * self.profile.fixed_ms + reading
+
+    @property
+    def load_us(self) -> float:
+        """The whole work, nothing shed."""
+        return self.unavoidable_us + total_load_us(load_coefficients(self.graph, self.profile), self.rows)
+
+
+class Shedder(Protocol):
+    """A planner: problem in, plan out. `cursor` is the row of the plan in force, where a search may begin."""
+
+    def plan(self, problem: Problem, cursor: int = 0) -> Plan | Infeasible: ...

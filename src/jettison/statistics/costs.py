@@ -1,0 +1,73 @@
+"""What operators cost, learned while running: a calibrated profile, scaled segment by segment to fit batch times.
+
+A batch takes  fixed + read cost x rows + sum of the work of its segments.  Calibration gives the shape (which operator
+is dearer than which); recursive least squares fits one factor for the fixed part, one for reading and one per
+segment, because no more than whole segments can be told apart in batch times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from jettison.network.graph import Graph
+from jettison.statistics.estimators import Smoothed
+from jettison.statistics.least_squares import LeastSquares
+from jettison.statistics.load import flows
+from jettison.statistics.profile import Profile
+
+_LEAST_NOISE_MS = 20.0
+_NOISE_SHARE = 0.1
+_SELECTIVITY_WEIGHT = 0.3
+
+
+class CostModel:
+    """A profile that follows what is measured."""
+
+    def __init__(self, graph: Graph, start: Profile) -> None:
+        self._graph = graph
+        self._start = start
+        self._ends = graph.segment_ends
+        self._segments = sorted(set(self._ends.values()))
+        self._fit = LeastSquares([1.0] * (2 + len(self._segments)))
+        self._selectivity = {name: Smoothed(_SELECTIVITY_WEIGHT, value) for name, value in start.selectivity.items()}
+        self.profile = start
+
+    def predict_ms(self, rows: Mapping[str, float], keeps: Mapping[str, float]) -> float:
+        """How long a batch with these rows and drops takes."""
+        return sum(
+            factor * part for factor, part in zip(self._fit.get(), self._parts_ms(rows, keeps), strict=True)
+        )
+
+    def update_time(self, rows: Mapping[str, float], keeps: Mapping[str, float], duration_ms: float) -> None:
+        """Learn from one batch's time."""
+        noise_ms = max(_LEAST_NOISE_MS, _NOISE_SHARE * duration_ms)
+        self._fit.update(self._parts_ms(rows, keeps), duration_ms, noise_ms)
+        self._refresh()
+
+    def update_selectivity(self, operator: str, rows_in: int, rows_out: int) -> None:
+        """Learn from rows counted before and after an operator."""
+        if rows_in > 0:
+            self._selectivity.setdefault(operator, Smoothed(_SELECTIVITY_WEIGHT)).update(rows_out / rows_in)
+            self._refresh()
+
+    def _parts_ms(self, rows: Mapping[str, float], keeps: Mapping[str, float]) -> list[float]:
+        """The predicted parts of a batch's time as calibrated: fixed, reading, then each segment."""
+        on = flows(self._graph, replace(self._start, selectivity=self.profile.selectivity), rows, keeps)
+        work = dict.fromkeys(self._segments, 0.0)
+        for operator in self._graph.operators:
+            entering = sum(on[arc] for arc in self._graph.arcs_into(operator.name))
+            work[self._ends[operator.name]] += entering * self._start.cost(operator.name) / 1000
+        reading = sum(self._start.read_us.get(source, 0.0) * count for source, count in rows.items()) / 1000
+        return [self._start.fixed_ms, reading, *work.values()]
+
+    def _refresh(self) -> None:
+        fixed, reading, *segments = self._fit.get()
+        factor = dict(zip(self._segments, segments, strict=True))
+        self.profile = replace(
+            self._start,
+            fixed_ms=self._start.fixed_ms * fixed,
+            read_us={source: cost * reading for source, cost in self._start.read_us.items()},
+            cost_us={name: cost * factor[self._ends[name]] for name, cost in self._start.cost_us.items()},
+            selectivity={name: value.get() or 0.0 for name, value in self._selectivity.items()},
+        )

@@ -1,0 +1,68 @@
+"""Load: how much work a tuple causes from an arc to the outputs, and what that sums to (thesis 3.3.1).
+
+The load coefficient of an arc into operator o is  L = cost(o) + selectivity(o) * sum of L over the arcs out of o.
+On a flat query this is equation 3.1; summed over the arcs out of a fan-out it is equation 3.3, path by path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from jettison.network.graph import Graph, arc_name
+from jettison.statistics.profile import Profile
+
+
+def load_coefficients(graph: Graph, profile: Profile) -> dict[str, float]:
+    """Microseconds of work per tuple on every arc.
+
+    >>> from jettison.network import Source, Where, Output
+    >>> graph = Graph("flat", (Source("s", (("a", "int"),)), Where("w", ("s",), "a > 0"), Output("o", ("w",))))
+    >>> load_coefficients(graph, Profile({"s": 1.0, "w": 10.0, "o": 4.0}, {"w": 0.5}))
+    {'s': 13.0, 's>w': 12.0, 'w>o': 4.0}
+    """
+    through: dict[str, float] = {}
+    for operator in reversed(graph.operators):
+        after = sum(through[head] for head in graph.consumers[operator.name])
+        through[operator.name] = profile.cost(operator.name) + profile.passes(operator.name) * after
+    return {arc: through[operator.name] for operator in graph.operators for arc in graph.arcs_into(operator.name)}
+
+
+def flows(
+    graph: Graph, profile: Profile, rows: Mapping[str, float], keeps: Mapping[str, float] | None = None
+) -> dict[str, float]:
+    """Tuples that pass every arc when `rows` tuples enter at each source and drops keep these shares of an arc.
+
+    >>> from jettison.network import Source, Where, Output
+    >>> graph = Graph("flat", (Source("s", (("a", "int"),)), Where("w", ("s",), "a > 0"), Output("o", ("w",))))
+    >>> flows(graph, Profile({}, {"w": 0.5}), {"s": 100}, {"s": 0.8})
+    {'s': 80.0, 's>w': 80.0, 'w>o': 40.0}
+    """
+    kept = keeps or {}
+    on: dict[str, float] = {}
+    for operator in graph.operators:
+        arcs = graph.arcs_into(operator.name)
+        if not operator.inputs:
+            on[operator.name] = rows.get(operator.name, 0.0) * kept.get(operator.name, 1.0)
+        out = sum(on[arc] for arc in arcs) * profile.passes(operator.name)
+        for head in graph.consumers[operator.name]:
+            arc = arc_name(operator.name, head)
+            on[arc] = out * kept.get(arc, 1.0)
+    return on
+
+
+def total_load_us(coefficients: Mapping[str, float], rows: Mapping[str, float]) -> float:
+    """Work of all inputs together: the sum of load coefficient times rate (equation 3.2), in microseconds.
+
+    >>> total_load_us({"i1": 26.5, "i2": 18.75}, {"i1": 10, "i2": 20})
+    640.0
+    """
+    return sum(coefficients[source] * count for source, count in rows.items())
+
+
+def queue_load_us(coefficients: Mapping[str, float], queues: Mapping[str, float], melt_rate: float) -> float:
+    """Extra work that melts the queues: the sum of melt rate x load coefficient x queue length (thesis 3.3.1).
+
+    >>> queue_load_us({"i1": 26.5, "w>o": 4.0}, {"i1": 100, "w>o": 50}, melt_rate=0.1)
+    285.0
+    """
+    return melt_rate * sum(coefficients[arc] * length for arc, length in queues.items())

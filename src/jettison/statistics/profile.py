@@ -1,0 +1,53 @@
+"""What operators cost and let through: the numbers that every plan is computed from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from jettison.errors import NetworkError
+from jettison.network.graph import Graph
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Costs in microseconds of batch time per input tuple, selectivities in tuples out per tuple in.
+
+    `fixed_ms` is the part of a batch's time that no drop can save, `read_us` the cost of reading a source's tuple up
+    to the first place where it can be dropped, and `drop_us` the cost of judging one tuple at a drop.
+    """
+
+    cost_us: Mapping[str, float]
+    selectivity: Mapping[str, float]
+    fixed_ms: float = 0.0
+    read_us: Mapping[str, float] = field(default_factory=dict)
+    drop_us: float = 0.0
+
+    def cost(self, operator: str) -> float:
+        return self.cost_us.get(operator, 0.0)
+
+    def passes(self, operator: str) -> float:
+        return self.selectivity.get(operator, 1.0)
+
+    def check(self, graph: Graph) -> None:
+        """Raise when a number cannot be right or belongs to no operator."""
+        for word, numbers in (("cost_us", self.cost_us), ("selectivity", self.selectivity), ("read_us", self.read_us)):
+            for name, number in numbers.items():
+                if name not in graph.by_name:
+                    raise NetworkError(f"profile {word}: {name!r} is not an operator of network {graph.name!r}.")
+                if not number >= 0:
+                    raise NetworkError(f"profile {word} of {name!r} is {number}: it cannot be below 0.")
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "cost_us": dict(self.cost_us),
+            "selectivity": dict(self.selectivity),
+            "fixed_ms": self.fixed_ms,
+            "read_us": dict(self.read_us),
+            "drop_us": self.drop_us,
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Profile:
+        return cls(**content)

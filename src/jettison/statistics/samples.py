@@ -1,0 +1,39 @@
+"""What was measured of one batch. The shell fills it in, the estimators read it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class OutputSample:
+    """What one output received in a batch: rows, and quantiles of their latency in milliseconds (None: no time)."""
+
+    rows: int
+    latency_ms: tuple[float, ...] | None = None
+
+
+LATENCY_QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
+"""Which quantiles `OutputSample.latency_ms` holds, from the freshest row to the stalest."""
+
+
+@dataclass(frozen=True)
+class BatchSample:
+    """Rows, times and results of one batch.
+
+    `rows_in` counts what arrived at each source, `arcs` what reached an arc and what passed its drop, where that was
+    counted. `parts_ms` splits the batch's time: deciding, each output's job, and the trigger's own bookkeeping.
+    """
+
+    batch: int
+    started_ms: float
+    interval_ms: float
+    duration_ms: float
+    rows_in: Mapping[str, int]
+    arcs: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    outputs: Mapping[str, OutputSample] = field(default_factory=dict)
+    rejected: Mapping[str, int] = field(default_factory=dict)
+    timeless: Mapping[str, int] = field(default_factory=dict)
+    parts_ms: Mapping[str, float] = field(default_factory=dict)
+    plan_row: int = 0

@@ -1,0 +1,56 @@
+"""What all tests share: one Spark session, Hypothesis's profile, and the markers that tests need not spell out."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).resolve().parent.parent
+SPARK_MODULES = ROOT / "src" / "jettison" / "spark"
+
+# No deadline: a garbage collection or a busy machine is not a fault. In CI every run draws the same examples.
+settings.register_profile("local", deadline=None)
+settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """The one session of the whole run, local[2], started by the first test that asks for it.
+
+    Doctests cannot ask (pytest looks for their fixtures beside src/, not here): those of jettison.spark do without.
+    """
+    from jettison.spark.session import local_session
+
+    # Python workers run this very interpreter, and find functions that test modules define by `tests.<module>`.
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    session = local_session("jettison-tests", cores=2)
+    yield session
+    session.stop()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """`pytest -m core` looks for no doctests in jettison.spark: that would import pyspark only to deselect them."""
+    if config.option.markexpr == "core":
+        # An option, not the hook pytest_ignore_collect: in this file that hook is asked about tests/ alone.
+        config.option.ignore = [*(config.option.ignore or []), str(SPARK_MODULES)]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what uses the `spark` fixture or is a doctest of jettison.spark `spark`, every other doctest `core`."""
+    for item in items:
+        doctest = isinstance(item, pytest.DoctestItem)
+        if "spark" in getattr(item, "fixturenames", ()) or (doctest and item.path.is_relative_to(SPARK_MODULES)):
+            item.add_marker(pytest.mark.spark)
+        elif doctest:
+            item.add_marker(pytest.mark.core)
