@@ -1,0 +1,69 @@
+"""Load shedding for Apache Spark Structured Streaming.
+
+What needs Spark is loaded when it is first used: declaring, planning and the command line work without it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from jettison.errors import (
+    CheckpointError,
+    JettisonError,
+    NetworkError,
+    PlanError,
+    SinkError,
+    SourceError,
+    StartError,
+)
+from jettison.network import Graph, Network, QoS, Stream
+from jettison.network.spec import from_yaml, read_spec, to_yaml
+
+if TYPE_CHECKING:
+    from jettison.spark.generator import generate
+    from jettison.spark.runtime import Run, start
+    from jettison.spark.session import local_session
+    from jettison.spark.sinks import console, memory, parquet, spark_format
+
+_ON_SPARK = {
+    "Run": "runtime",
+    "start": "runtime",
+    "generate": "generator",
+    "local_session": "session",
+    "console": "sinks",
+    "memory": "sinks",
+    "parquet": "sinks",
+    "spark_format": "sinks",
+}
+
+__all__ = [
+    "CheckpointError",
+    "Graph",
+    "JettisonError",
+    "Network",
+    "NetworkError",
+    "PlanError",
+    "QoS",
+    "Run",
+    "SinkError",
+    "SourceError",
+    "StartError",
+    "Stream",
+    "console",
+    "from_yaml",
+    "generate",
+    "local_session",
+    "memory",
+    "parquet",
+    "read_spec",
+    "spark_format",
+    "start",
+    "to_yaml",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ON_SPARK:
+        return getattr(importlib.import_module(f"jettison.spark.{_ON_SPARK[name]}"), name)
+    raise AttributeError(f"module 'jettison' has no attribute {name!r}")

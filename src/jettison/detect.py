@@ -34,6 +34,7 @@ class Detector:
         self._tolerance = tolerance
         self._confirmations = confirmations
         self._late = 0
+        self._overrun_us = 0.0
 
     def judge(self, *, batch_us: float, arriving_us: float, budget_us: float) -> Judgement:
         """`batch_us`: the work of the batch, nothing shed; `arriving_us`: that of one interval at the smoothed rate,
@@ -42,9 +43,10 @@ class Detector:
         if excess_us > 0 and (arriving_us > budget_us or batch_us > self._tolerance * budget_us):
             return Judgement(True, "overload", excess_us)
         if self._late >= self._confirmations and max(batch_us, arriving_us) > 0.9 * budget_us:
-            return Judgement(True, "measured late", max(excess_us, 0.0))
+            return Judgement(True, "measured late", max(excess_us, self._overrun_us))
         return Judgement(False, "a single large batch" if excess_us > 0 else "within budget", max(excess_us, 0.0))
 
     def confirm(self, *, measured_us: float, budget_us: float) -> None:
         """Tell how long the batch took in the end."""
         self._late = self._late + 1 if measured_us > budget_us else 0
+        self._overrun_us = measured_us - budget_us

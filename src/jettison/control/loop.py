@@ -1,0 +1,146 @@
+"""WHEN to act: one tick of the control loop, the same for Spark and for a simulator.
+
+Before a batch: `decide(rows, now_ms)` gives the plan. After it: `record(sample)` learns from what was measured.
+Overload is answered at once; load is given back gradually, half of the way per batch, so that a noisy estimate does
+not make the plan swing. A plan in force stays while it fits and wastes little: an unchanged filter is compiled already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from jettison.detect import Detector
+from jettison.errors import StartError
+from jettison.network.graph import Graph
+from jettison.plan.plan import Infeasible, Plan, Random
+from jettison.plan.problem import Problem
+from jettison.plan.roadmap import RoadMap, RoadMapShedder, build_road_map
+from jettison.statistics.costs import CostModel
+from jettison.statistics.estimators import Smoothed
+from jettison.statistics.load import load_coefficients, queue_load_us, total_load_us
+from jettison.statistics.profile import Profile
+from jettison.statistics.samples import BatchSample
+
+_RATE_WEIGHT = 0.5
+_REBUILD_SHARE = 0.05
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the loop behaves. `waste_share`: how much more than needed a plan in force may shed before it is changed."""
+
+    trigger_ms: float
+    headroom: float = 0.9
+    shedding: bool = True
+    melt_rate: float = 0.1
+    waste_share: float = 0.04
+
+    def __post_init__(self) -> None:
+        if not self.trigger_ms > 0:
+            raise StartError(f"trigger is {self.trigger_ms} ms: give an interval above 0, such as '1 second'.")
+        if not 0 < self.headroom <= 1:
+            raise StartError(f"headroom is {self.headroom}: give the share of capacity to use, above 0 and at most 1.")
+
+    @property
+    def budget_us(self) -> float:
+        """What one batch may take."""
+        return 1000.0 * self.trigger_ms * self.headroom
+
+
+class Controller:
+    """The control loop's state: estimates, the road map, the plan in force."""
+
+    def __init__(self, graph: Graph, settings: Settings, profile: Profile) -> None:
+        self.graph = graph
+        self.settings = settings
+        self.costs = CostModel(graph, profile)
+        self._detector = Detector()
+        self._rates = {source.name: Smoothed(_RATE_WEIGHT) for source in graph.sources}
+        self._previous_ms: float | None = None
+        self.plan = Plan(reason="within budget")
+        self.infeasible: str | None = None
+        self._built_for = profile
+        self.road_map: RoadMap = build_road_map(graph, profile, {})
+
+    @property
+    def profile(self) -> Profile:
+        return self.costs.profile
+
+    @property
+    def rows_per_s(self) -> dict[str, float]:
+        """Smoothed arrival rate of each source."""
+        return {name: rate.get() or 0.0 for name, rate in self._rates.items()}
+
+    def decide(self, rows: Mapping[str, int], now_ms: float, queues: Mapping[str, float] | None = None) -> Plan:
+        """The plan for a batch of `rows` tuples that is about to run; `queues` are tuples left waiting on arcs."""
+        self._learn_rates(rows, now_ms)
+        problem = Problem(self.graph, self.profile, rows, self.settings.budget_us)
+        coefficients = load_coefficients(self.graph, self.profile)
+        arriving = {name: rate * self.settings.trigger_ms / 1000 for name, rate in self.rows_per_s.items()}
+        reading_us = sum(self.profile.read_us.get(name, 0.0) * count for name, count in arriving.items())
+        arriving_us = (
+            1000 * self.profile.fixed_ms
+            + reading_us
+            + total_load_us(coefficients, arriving)
+            + queue_load_us(coefficients, queues or {}, self.settings.melt_rate)
+        )
+        judgement = self._detector.judge(
+            batch_us=problem.load_us, arriving_us=arriving_us, budget_us=problem.budget_us
+        )
+        self.infeasible = None
+        if not self.settings.shedding or not judgement.overloaded or judgement.excess_us <= 0:
+            self.plan = self.road_map.plan(0, rows, judgement.reason)
+            return self.plan
+        problem = replace(problem, budget_us=problem.load_us - judgement.excess_us)
+        found = RoadMapShedder(self.road_map).plan(problem, self.plan.row)
+        if isinstance(found, Infeasible):
+            self.infeasible, self.plan = found.reason, self._trickle(found.best)
+            return self.plan
+        self.plan = self.road_map.plan(self._gradual(found.row, rows, problem), rows, judgement.reason)
+        return self.plan
+
+    def record(self, sample: BatchSample) -> None:
+        """Learn from a batch that has run, and renew the road map when the estimates have moved."""
+        keeps = {arc: drop.keep for arc, drop in self.plan.drops.items()}
+        for arc, (rows_in, rows_kept) in sample.arcs.items():
+            if arc in keeps and rows_in > 0:
+                keeps[arc] = rows_kept / rows_in
+        if any(sample.rows_in.values()):
+            self.costs.update_time(sample.rows_in, keeps, sample.duration_ms)
+            self._detector.confirm(measured_us=1000 * sample.duration_ms, budget_us=self.settings.budget_us)
+        if _moved(self._built_for, self.profile):
+            self._built_for = self.profile
+            self.road_map = build_road_map(self.graph, self.profile, self.rows_per_s, self.road_map.ladder)
+
+    def _learn_rates(self, rows: Mapping[str, int], now_ms: float) -> None:
+        if self._previous_ms is not None and now_ms > self._previous_ms:
+            for name, rate in self._rates.items():
+                rate.update(1000 * rows.get(name, 0) / (now_ms - self._previous_ms))
+        self._previous_ms = now_ms
+
+    def _trickle(self, plan: Plan) -> Plan:
+        """A plan that drops everything, eased to the lowest level at the inputs: what never runs is never measured again."""
+        lowest = self.road_map.ladder.shares[-2]
+        inputs = {source.name: Random(max(lowest, plan.keep(source.name))) for source in self.graph.sources}
+        shares = {output.name: lowest for output in self.graph.outputs}
+        utility = sum(o.qos.priority * o.qos.utility(lowest) for o in self.graph.outputs)
+        return Plan(inputs, "infeasible", plan.row, shares, utility, plan.saves_us)
+
+    def _gradual(self, wanted: int, rows: Mapping[str, int], problem: Problem) -> int:
+        """Up at once, down half of the way, and not at all while the plan in force wastes little."""
+        current = min(self.plan.row, len(self.road_map) - 1)
+        if wanted >= current:
+            return wanted
+        saved = self.road_map.savings_us(rows)
+        if saved[current] - saved[wanted] <= self.settings.waste_share * problem.budget_us:
+            return current
+        return current - (current - wanted + 1) // 2
+
+
+def _moved(old: Profile, new: Profile) -> bool:
+    """Whether an estimate differs enough to plan anew."""
+    pairs = [(old.fixed_ms, new.fixed_ms)]
+    pairs += [(old.cost(name), cost) for name, cost in new.cost_us.items()]
+    pairs += [(old.passes(name), share) for name, share in new.selectivity.items()]
+    return any(abs(b - a) > _REBUILD_SHARE * max(a, 1e-9) for a, b in pairs)

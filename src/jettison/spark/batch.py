@@ -1,0 +1,212 @@
+"""One batch: build its frames, run one job per output side by side, and measure what can be had for free."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark import inheritable_thread_target
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+
+from jettison.errors import SinkError
+from jettison.network.graph import Graph
+from jettison.network.operators import Output
+from jettison.plan.plan import Plan
+from jettison.spark.compile import BODY, Compiler, identified, is_parsed, unpacked, visible
+from jettison.spark.drops import IDENTITY, TIME, keeps
+from jettison.spark.sinks import Sink
+from jettison.statistics.load import flows
+from jettison.statistics.profile import Profile
+from jettison.statistics.samples import LATENCY_QUANTILES, OutputSample
+
+_SAMPLE_MASK = 63
+_ACCURACY = 200
+_PATIENCE_S = 5.0
+
+
+@dataclass
+class Measured:
+    """What a batch's jobs told."""
+
+    arcs: dict[str, tuple[int, int]] = field(default_factory=dict)
+    outputs: dict[str, OutputSample] = field(default_factory=dict)
+    rejected: dict[str, int] = field(default_factory=dict)
+    timeless: dict[str, int] = field(default_factory=dict)
+    parts_ms: dict[str, float] = field(default_factory=dict)
+
+
+class BatchRunner:
+    """Runs batches of one network. `shared` names the operators whose rows are persisted for several outputs."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        graph: Graph,
+        sinks: Mapping[str, Sink],
+        statics: Mapping[str, DataFrame],
+        rejects_path: str,
+    ) -> None:
+        self._spark = spark
+        self._graph = graph
+        self._sinks = sinks
+        self._statics = statics
+        self._rejects_path = rejects_path
+        self.shared: frozenset[str] = frozenset()
+        self._pool = ThreadPoolExecutor(max(1, min(4, len(graph.outputs))), thread_name_prefix="jettison-output")
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=False)
+
+    def run(self, raw: Mapping[str, DataFrame], batch: int, plan: Plan, rows: Mapping[str, int]) -> Measured:
+        """Write every output of a batch."""
+        live = self._live_outputs(plan, rows)
+        compiler = Compiler(self._graph, raw, plan, self._statics, self._worth_sharing(live))
+        jobs: dict[str, Future[tuple[Observation, float, float, bool]]] = {}
+        try:
+            for output in live:
+                frame, timed = compiler.output(output.name, count=True), False
+                timed = TIME in frame.columns
+                observation = Observation()
+                observed = frame.observe(observation, *_output_metrics(timed))
+                delivered = _with_quality(output, visible(observed), plan, batch)
+                work = inheritable_thread_target(self._spark)(self._write)
+                jobs[output.name] = self._pool.submit(work, output.name, delivered, batch, observation, timed)
+            finished = {name: self._finish(name, batch, job) for name, job in jobs.items()}
+            measured = self._measure(compiler, plan, rows, finished)
+            for source, count in measured.rejected.items():
+                if count > 0:
+                    self._keep_rejected(source, raw[source], batch, plan)
+            return measured
+        finally:
+            for job in jobs.values():
+                job.cancel()
+            for frame in compiler.persisted.values():
+                frame.unpersist()
+
+    def _live_outputs(self, plan: Plan, rows: Mapping[str, int]) -> list[Output]:
+        """Outputs that something can reach under this plan."""
+        keeps_ = {arc: drop.keep for arc, drop in plan.drops.items()}
+        reaching = flows(self._graph, Profile({}, {}), {name: float(count) for name, count in rows.items()}, keeps_)
+        return [o for o in self._graph.outputs if reaching[self._graph.arcs_into(o.name)[0]] > 0]
+
+    def _worth_sharing(self, live: list[Output]) -> frozenset[str]:
+        names = {output.name for output in live}
+        return frozenset(name for name in self.shared if len(outputs_below(self._graph, name) & names) > 1)
+
+    def _write(
+        self, name: str, rows: DataFrame, batch: int, observation: Observation, timed: bool
+    ) -> tuple[Observation, float, float, bool]:
+        started = time.time()
+        self._sinks[name].write(rows, batch)
+        return observation, started, time.time(), timed
+
+    def _finish(
+        self, name: str, batch: int, job: Future[tuple[Observation, float, float, bool]]
+    ) -> tuple[Observation, float, float, bool]:
+        try:
+            return job.result()
+        except Exception as error:
+            reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+            raise SinkError(
+                f"output {name!r}: writing batch {batch} failed ({type(error).__name__}: {reason}). The batch is not "
+                f"committed: mend the sink or the operators before it and start again; it is repeated with its plan."
+            ) from error
+
+    def _measure(
+        self,
+        compiler: Compiler,
+        plan: Plan,
+        rows: Mapping[str, int],
+        finished: Mapping[str, tuple[Observation, float, float, bool]],
+    ) -> Measured:
+        measured = Measured()
+        for source in self._graph.sources:
+            seen = _read(compiler.counted.sources.get(source.name))
+            kept = seen.get("kept", 0 if plan.keep(source.name) < 1 else rows[source.name])
+            measured.arcs[source.name] = (rows[source.name], kept)
+            measured.rejected[source.name] = seen.get("rejected", 0)
+            measured.timeless[source.name] = seen.get("timeless", 0)
+        for arc, observation in compiler.counted.arcs.items():
+            seen = _read(observation)
+            measured.arcs[arc] = (seen.get("rows", 0), seen.get("kept", 0))
+        for output in self._graph.outputs:
+            if output.name not in finished:
+                measured.outputs[output.name] = OutputSample(0)
+                continue
+            observation, started, ended, timed = finished[output.name]
+            seen = _read(observation)
+            latency = _latency_ms(seen, ended) if timed and seen else None
+            measured.outputs[output.name] = OutputSample(seen.get("rows", 0), latency)
+            measured.parts_ms[output.name] = 1000 * (ended - started)
+        return measured
+
+    def _keep_rejected(self, source: str, raw: DataFrame, batch: int, plan: Plan) -> None:
+        """Put rows that do not parse where they can be looked at."""
+        declared = next(s for s in self._graph.sources if s.name == source)
+        frame = identified(declared, raw)
+        if source in plan.drops:
+            frame = frame.where(keeps(source, plan.drops[source]))
+        bad = unpacked(declared, frame).where(~is_parsed()).drop(BODY, IDENTITY)
+        bad.write.mode("overwrite").parquet(f"{self._rejects_path}/{source}/batch={batch}")
+
+
+def outputs_below(graph: Graph, name: str) -> set[str]:
+    """Outputs that an operator's rows reach."""
+    found, waiting = set(), [name]
+    while waiting:
+        for head in graph.consumers[waiting.pop()]:
+            waiting.append(head)
+            if isinstance(graph.by_name[head], Output):
+                found.add(head)
+    return found
+
+
+def _output_metrics(timed: bool) -> list[Column]:
+    """Rows, and event times in a sample of one row in 64 with the exact ends."""
+    metrics = [F.count(F.lit(1)).alias("rows")]
+    if timed:
+        micros = F.unix_micros(TIME)
+        sampled = F.when(F.col(IDENTITY).bitwiseAND(F.lit(_SAMPLE_MASK)) == 0, micros)
+        inner = [1 - share for share in LATENCY_QUANTILES[1:-1]]
+        metrics += [
+            F.min(TIME).alias("oldest"),
+            F.max(TIME).alias("newest"),
+            F.percentile_approx(sampled, inner, _ACCURACY).alias("times"),
+        ]
+    return metrics
+
+
+def _latency_ms(seen: Mapping[str, Any], ended_s: float) -> tuple[float, ...] | None:
+    if seen.get("oldest") is None:
+        return None
+    oldest_s, newest_s = seen["oldest"].timestamp(), seen["newest"].timestamp()
+    times = seen.get("times")
+    if times is None:
+        inner = [newest_s - share * (newest_s - oldest_s) for share in LATENCY_QUANTILES[1:-1]]
+    else:
+        inner = [micros / 1e6 for micros in times]
+    return tuple(max(0.0, 1000 * (ended_s - moment)) for moment in (newest_s, *inner, oldest_s))
+
+
+def _with_quality(output: Output, rows: DataFrame, plan: Plan, batch: int) -> DataFrame:
+    if not output.quality:
+        return rows
+    kept = plan.delivered.get(output.name, 1.0)
+    return rows.withColumns({"_kept": F.lit(kept), "_batch": F.lit(batch).cast("long")})
+
+
+def _read(observation: Observation | None) -> dict[str, Any]:
+    """What an observation saw. A sink that never looked at its rows leaves none: do not wait for it for ever."""
+    if observation is None:
+        return {}
+    pool = ThreadPoolExecutor(1)
+    try:
+        return pool.submit(lambda: observation.get).result(timeout=_PATIENCE_S)
+    except TimeoutError:
+        return {}
+    finally:
+        pool.shutdown(wait=False)

@@ -1,0 +1,171 @@
+"""Costs by calibration: run prefixes of the network on a sample and look at the differences.
+
+The first batch of some size is the sample. Each operator's cost is the time of the prefix that ends with it less that of the
+prefixes before it. What one persisted copy costs and saves is measured in the same way, and decides which splits
+share their rows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql import functions as F
+
+from jettison.network.graph import Graph
+from jettison.network.operators import Output
+from jettison.plan.plan import Plan
+from jettison.spark.batch import outputs_below
+from jettison.spark.compile import Compiler
+from jettison.statistics.profile import Profile
+
+SAMPLE_ROWS = 100_000
+LEAST_ROWS = 10_000
+_RUNS = 3
+_LEAST_COST_US = 0.02
+_DROP_US = 0.02
+_SINK_US = 0.5
+_JOB_MS = 60.0
+_TRIGGER_MS = 60.0
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What was found: costs and selectivities, and the splits whose rows are worth keeping."""
+
+    profile: Profile
+    shared: frozenset[str]
+
+
+def assumed_profile(graph: Graph) -> Profile:
+    """A first guess before anything was measured: half a microsecond everywhere."""
+    return Profile(
+        cost_us={operator.name: _SINK_US for operator in graph.operators},
+        selectivity={},
+        fixed_ms=_TRIGGER_MS + _JOB_MS * len(graph.outputs),
+        read_us={source.name: 0.5 for source in graph.sources},
+        drop_us=_DROP_US,
+    )
+
+
+def calibrate(
+    graph: Graph, raw: Mapping[str, DataFrame], rows: Mapping[str, int], statics: Mapping[str, DataFrame]
+) -> Calibration:
+    """Measure the network on a batch of at least `LEAST_ROWS` rows; a large one is read once and sampled."""
+    sample = {name: _sampled(frame, rows[name]).persist() for name, frame in raw.items()}
+    try:
+        return _calibrated(graph, raw, sample, rows, statics)
+    finally:
+        for frame in sample.values():
+            frame.unpersist()
+
+
+def _calibrated(
+    graph: Graph,
+    raw: Mapping[str, DataFrame],
+    sample: Mapping[str, DataFrame],
+    rows: Mapping[str, int],
+    statics: Mapping[str, DataFrame],
+) -> Calibration:
+    _once_ms(next(iter(sample.values())))
+    empty_ms, _ = _time_ms(next(iter(sample.values())).limit(0))
+    source_ms, counts = {}, {}
+    read_us: dict[str, float] = {}
+    for name, frame in sample.items():
+        source_ms[name], counts[name] = _time_ms(frame)
+        reading_ms = max(0.0, _once_ms(raw[name])[0] - empty_ms)
+        read_us[name] = max(_LEAST_COST_US, 1000 * reading_ms / max(1, rows[name]))
+    compiler = Compiler(graph, sample, Plan(), statics)
+    times_ms: dict[str, float] = {}
+    flow: dict[str, float] = {}
+    cost_us: dict[str, float] = {}
+    passes: dict[str, float] = {}
+    for operator in graph.operators:
+        if isinstance(operator, Output):
+            cost_us[operator.name] = _SINK_US
+            continue
+        times_ms[operator.name], flow[operator.name] = _time_ms(compiler.operator(operator.name))
+        if operator.inputs:
+            entering = sum(flow[tail] for tail in operator.inputs)
+            before_ms = sum(times_ms[tail] for tail in operator.inputs) - empty_ms * (len(operator.inputs) - 1)
+        else:
+            entering, before_ms = counts[operator.name], source_ms[operator.name]
+        extra_us = 1000 * (times_ms[operator.name] - before_ms) / max(1.0, entering)
+        cost_us[operator.name] = max(_LEAST_COST_US, extra_us)
+        passes[operator.name] = flow[operator.name] / entering if entering else 1.0
+    reading_ms = {s.name: read_us[s.name] * counts[s.name] / 1000 for s in graph.sources}
+    shared = _choose_shared(graph, compiler, times_ms, sum(reading_ms.values()))
+    fixed_ms = _TRIGGER_MS + max(_JOB_MS, empty_ms) * len(graph.outputs)
+    cost_us, read_us = _repeated(graph, shared, cost_us, read_us)
+    return Calibration(Profile(cost_us, passes, fixed_ms, read_us, drop_us=_DROP_US), shared)
+
+
+def _choose_shared(
+    graph: Graph, compiler: Compiler, times_ms: Mapping[str, float], reading_ms: float
+) -> frozenset[str]:
+    """Splits for which one persisted copy is faster than reading and computing the prefix once per output."""
+    chosen: set[str] = set()
+    for operator in graph.operators:
+        uses = len(outputs_below(graph, operator.name))
+        above = any(operator.name in _below(graph, other) for other in chosen)
+        if len(graph.consumers[operator.name]) < 2 or uses < 2 or above:
+            continue
+        again_ms = times_ms[operator.name] + reading_ms
+        kept = compiler.operator(operator.name).persist()
+        try:
+            first_ms = _once_ms(kept)[0] + reading_ms
+            cached_ms = min(_once_ms(kept)[0] for _ in range(2))
+        finally:
+            kept.unpersist()
+        if first_ms + (uses - 1) * cached_ms < uses * again_ms:
+            chosen.add(operator.name)
+    return frozenset(chosen)
+
+
+def _repeated(
+    graph: Graph, shared: frozenset[str], cost_us: Mapping[str, float], read_us: Mapping[str, float]
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Costs with the repetition that is left: what is not shared is computed once per output below it."""
+
+    def times(name: str) -> int:
+        if name in shared or isinstance(graph.by_name[name], Output):
+            return 1
+        return max(1, sum(times(head) for head in graph.consumers[name]))
+
+    costs = {name: cost * times(name) for name, cost in cost_us.items()}
+    jobs = sum(times(source.name) for source in graph.sources)
+    reads = {name: cost * (jobs if len(graph.sources) > 1 else times(name)) for name, cost in read_us.items()}
+    return costs, reads
+
+
+def _below(graph: Graph, name: str) -> set[str]:
+    found: set[str] = set()
+    waiting = [name]
+    while waiting:
+        for head in graph.consumers[waiting.pop()]:
+            if head not in found:
+                found.add(head)
+                waiting.append(head)
+    return found
+
+
+def _sampled(frame: DataFrame, rows: int) -> DataFrame:
+    if rows <= SAMPLE_ROWS:
+        return frame
+    return frame.sample(fraction=SAMPLE_ROWS / rows, seed=1)
+
+
+def _time_ms(frame: DataFrame) -> tuple[float, float]:
+    """The best of a few runs, and the rows that came out."""
+    runs = [_once_ms(frame) for _ in range(_RUNS)]
+    return min(elapsed for elapsed, _ in runs), runs[0][1]
+
+
+def _once_ms(frame: DataFrame) -> tuple[float, float]:
+    observation = Observation()
+    observed = frame.observe(observation, F.count(F.lit(1)).alias("rows"))
+    started = time.perf_counter()
+    observed.write.format("noop").mode("overwrite").save()
+    return 1000 * (time.perf_counter() - started), float(observation.get["rows"])

@@ -1,0 +1,97 @@
+"""Small files of the checkpoint, read and written atomically: on this machine, or wherever Hadoop's file systems reach."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import urlparse
+
+from pyspark.sql import SparkSession
+
+
+class Folder(Protocol):
+    """A folder of small text files. `write` replaces a file in one step: a reader sees the old or the new one."""
+
+    def read(self, name: str) -> str | None: ...
+
+    def write(self, name: str, text: str) -> None: ...
+
+    def names(self, below: str) -> list[str]: ...
+
+
+class LocalFolder:
+    """A folder on this machine."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._known: set[Path] = set()
+
+    def read(self, name: str) -> str | None:
+        try:
+            return (self._path / name).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+
+    def write(self, name: str, text: str) -> None:
+        target = self._path / name
+        if target.parent not in self._known:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            self._known.add(target.parent)
+        draft = target.with_name(f".{target.name}.{os.getpid()}")
+        with draft.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.rename(target)
+
+    def names(self, below: str) -> list[str]:
+        folder = self._path / below
+        if not folder.is_dir():
+            return []
+        return sorted(path.name for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
+
+
+class HadoopFolder:
+    """A folder on any of Hadoop's file systems (HDFS, S3, ...), through the driver's JVM."""
+
+    def __init__(self, path: str, spark: SparkSession) -> None:
+        jvm: Any = spark._jvm
+        self._path = path.rstrip("/")
+        self._jvm = jvm
+        conf = spark._jsc.hadoopConfiguration()
+        self._files = jvm.org.apache.hadoop.fs.Path(self._path).getFileSystem(conf)
+
+    def _at(self, name: str) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(f"{self._path}/{name}")
+
+    def read(self, name: str) -> str | None:
+        if not self._files.exists(self._at(name)):
+            return None
+        stream = self._files.open(self._at(name))
+        try:
+            return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+        finally:
+            stream.close()
+
+    def write(self, name: str, text: str) -> None:
+        draft = self._at(f"{name}.{os.getpid()}.draft")
+        stream = self._files.create(draft, True)
+        stream.write(bytearray(text, "utf-8"))
+        stream.hsync()
+        stream.close()
+        if self._files.exists(self._at(name)):
+            self._files.delete(self._at(name), False)
+        self._files.rename(draft, self._at(name))
+
+    def names(self, below: str) -> list[str]:
+        if not self._files.exists(self._at(below)):
+            return []
+        found = [str(status.getPath().getName()) for status in self._files.listStatus(self._at(below))]
+        return sorted(name for name in found if not name.startswith(".") and not name.endswith((".draft", ".crc")))
+
+
+def open_folder(path: str, spark: SparkSession) -> Folder:
+    """The folder at a path or URI."""
+    scheme = urlparse(path).scheme
+    return LocalFolder(Path(path)) if scheme == "" else HadoopFolder(path, spark)

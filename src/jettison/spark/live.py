@@ -1,0 +1,47 @@
+"""One line in the terminal that says how a run is doing, renewed after every batch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from jettison.plan.plan import Plan
+from jettison.statistics.samples import BatchSample
+
+if TYPE_CHECKING:
+    from jettison.spark.runtime import Run
+
+
+class LiveView:
+    """Batch, rate, a bar of the batch's time against its budget, what is kept, and how fresh results are."""
+
+    def __init__(self, run: Run, console: Console | None = None) -> None:
+        self._run = run
+        self._live = Live(Text("waiting for the first batch"), console=console, refresh_per_second=4)
+        self._live.start()
+
+    def close(self) -> None:
+        self._live.stop()
+
+    def update(self, sample: BatchSample, plan: Plan) -> None:
+        """Show one batch."""
+        budget_ms = self._run.settings.budget_us / 1000
+        rate = 1000 * sum(sample.rows_in.values()) / max(1.0, sample.interval_ms)
+        stale = [seen.latency_ms[5] for seen in sample.outputs.values() if seen.latency_ms is not None]
+        line = Table.grid(padding=(0, 2))
+        shares = plan.delivered.values()
+        kept = "all kept" if not plan.drops else f"kept {min(shares):.0%} to {max(shares):.0%}"
+        line.add_row(
+            f"batch {sample.batch}",
+            f"{rate:,.0f} rows/s",
+            ProgressBar(total=1.0, completed=min(1.0, sample.duration_ms / budget_ms), width=20),
+            f"{sample.duration_ms:.0f} of {budget_ms:.0f} ms",
+            Text(kept, style="green" if not plan.drops else "yellow"),
+            f"p95 latency {max(stale) / 1000:.1f} s" if stale else "",
+        )
+        self._live.update(line)

@@ -1,0 +1,60 @@
+"""The two records of a run, by batch, in the checkpoint folder: plans (written before a batch runs) and the ledger (after).
+
+Because drops are deterministic, plan log and source together say exactly which rows were shed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from jettison.plan.plan import Plan
+from jettison.spark.files import Folder
+
+
+@dataclass(frozen=True)
+class Logged:
+    """A plan as it was logged, with the rows that it was made for."""
+
+    batch: int
+    plan: Plan
+    rows: Mapping[str, int]
+
+
+class PlanLog:
+    """Plans by batch id. A batch that is repeated finds its plan here."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+
+    def write(self, logged: Logged) -> None:
+        content = {"batch": logged.batch, "rows": dict(logged.rows), "plan": logged.plan.to_dict()}
+        self._folder.write(f"plans/{logged.batch}.json", json.dumps(content))
+
+    def read(self, batch: int) -> Logged | None:
+        text = self._folder.read(f"plans/{batch}.json")
+        if text is None:
+            return None
+        content = json.loads(text)
+        return Logged(content["batch"], Plan.from_dict(content["plan"]), content["rows"])
+
+    def batches(self) -> list[int]:
+        return sorted(int(name.removesuffix(".json")) for name in self._folder.names("plans"))
+
+
+class Ledger:
+    """What was shed, where, when and why: rows of (batch, arc, rows_in, rows_shed, reason, plan_row)."""
+
+    COLUMNS = "batch long, arc string, rows_in long, rows_shed long, reason string, plan_row long"
+
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+
+    def write(self, batch: int, entries: list[dict[str, Any]]) -> None:
+        self._folder.write(f"ledger/{batch}.json", json.dumps(entries))
+
+    def entries(self) -> Iterator[dict[str, Any]]:
+        for name in sorted(self._folder.names("ledger"), key=lambda n: int(n.removesuffix(".json"))):
+            yield from json.loads(self._folder.read(f"ledger/{name}") or "[]")

@@ -1,0 +1,129 @@
+"""What a run has done so far: totals, and per output how complete and how fresh it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from jettison.network.graph import Graph
+from jettison.plan.plan import Plan
+from jettison.statistics.latency import LatencyHistogram
+from jettison.statistics.samples import BatchSample
+
+_SHOWN_SHARES = (0.5, 0.95, 0.99, 1.0)
+
+
+@dataclass(frozen=True)
+class OutputReport:
+    """One output: rows delivered, the share of its tuples that this is, its utility, its latency in milliseconds."""
+
+    rows: int
+    delivered_share: float
+    utility: float
+    latency_ms: Mapping[str, float | None]
+
+
+@dataclass(frozen=True)
+class Report:
+    """Totals of a run. `print(report)` shows it as a table."""
+
+    network: str
+    batches: int
+    seconds: float
+    rows_in: int
+    rows_shed: int
+    rows_rejected: int
+    rows_without_time: int
+    slowest_batch_ms: float
+    over_budget_batches: int
+    plan: Plan
+    infeasible: str | None
+    outputs: Mapping[str, OutputReport]
+
+    def __str__(self) -> str:
+        shed = self.rows_shed / self.rows_in if self.rows_in else 0.0
+        lines = [
+            f"network {self.network}: {self.batches} batches in {self.seconds:.0f} s, {self.rows_in:,} rows in, "
+            f"{self.rows_shed:,} shed on arcs ({shed:.1%} of rows in), {self.rows_rejected:,} rejected, "
+            f"{self.rows_without_time:,} without event time",
+            f"slowest batch {self.slowest_batch_ms:.0f} ms, {self.over_budget_batches} over budget; "
+            f"plan row {self.plan.row} ({self.plan.reason})",
+            f"{'output':<16}{'rows':>12}{'delivered':>11}{'utility':>9}{'p50':>9}{'p95':>9}{'p99':>9}{'max':>9}",
+        ]
+        for name, output in self.outputs.items():
+            times = "".join(_shown(output.latency_ms[key]) for key in ("p50", "p95", "p99", "max"))
+            lines.append(f"{name:<16}{output.rows:>12,}{output.delivered_share:>11.1%}{output.utility:>9.3f}{times}")
+        if self.infeasible:
+            lines.append(f"cannot keep up: {self.infeasible}")
+        return "\n".join(lines)
+
+
+def _shown(latency_ms: float | None) -> str:
+    return f"{'-':>9}" if latency_ms is None else f"{latency_ms / 1000:>8.2f}s"
+
+
+@dataclass
+class Totals:
+    """Adds up batches, in bounded memory."""
+
+    graph: Graph
+    budget_ms: float
+    batches: int = 0
+    rows_in: int = 0
+    rows_shed: int = 0
+    rejected: int = 0
+    timeless: int = 0
+    slowest_ms: float = 0.0
+    over_budget: int = 0
+    rows: dict[str, int] = field(default_factory=dict)
+    latency: dict[str, LatencyHistogram] = field(default_factory=dict)
+    _weighted: dict[str, float] = field(default_factory=dict)
+
+    def add(self, sample: BatchSample, plan: Plan) -> None:
+        arrived = sum(sample.rows_in.values())
+        self.batches += 1
+        self.rows_in += arrived
+        self.rows_shed += sum(rows - kept for rows, kept in sample.arcs.values())
+        self.rejected += sum(sample.rejected.values())
+        self.timeless += sum(sample.timeless.values())
+        self.slowest_ms = max(self.slowest_ms, sample.duration_ms)
+        self.over_budget += sample.duration_ms > self.budget_ms
+        for output in self.graph.outputs:
+            seen = sample.outputs.get(output.name)
+            if seen is None:
+                continue
+            self.rows[output.name] = self.rows.get(output.name, 0) + seen.rows
+            share = plan.delivered.get(output.name, 1.0)
+            self._weighted[output.name] = self._weighted.get(output.name, 0.0) + share * arrived
+            if seen.latency_ms is not None and seen.rows:
+                self.latency.setdefault(output.name, LatencyHistogram()).add(seen.rows, seen.latency_ms)
+
+    def delivered_share(self, output: str) -> float:
+        """Share of an output's tuples that was delivered, by the plans that were in force."""
+        return self._weighted.get(output, 0.0) / self.rows_in if self.rows_in else 1.0
+
+    def latency_ms(self, output: str, share: float) -> float | None:
+        return self.latency[output].quantile(share) if output in self.latency else None
+
+    def report(self, seconds: float, plan: Plan, infeasible: str | None) -> Report:
+        outputs = {}
+        for output in self.graph.outputs:
+            share = self.delivered_share(output.name)
+            names = ("p50", "p95", "p99", "max")
+            latency = {n: self.latency_ms(output.name, q) for n, q in zip(names, _SHOWN_SHARES, strict=True)}
+            rows = self.rows.get(output.name, 0)
+            outputs[output.name] = OutputReport(rows, share, output.qos.utility(share), latency)
+        return Report(
+            self.graph.name,
+            self.batches,
+            seconds,
+            self.rows_in,
+            self.rows_shed,
+            self.rejected,
+            self.timeless,
+            self.slowest_ms,
+            self.over_budget,
+            plan,
+            infeasible,
+            outputs,
+        )

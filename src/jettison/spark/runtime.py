@@ -1,0 +1,340 @@
+"""A network that runs: one streaming query, whose every batch is planned, logged, run and measured here."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from jettison.control.loop import Controller, Settings
+from jettison.errors import JettisonError, SourceError, StartError
+from jettison.network.declare import Network
+from jettison.network.durations import duration_ms
+from jettison.network.graph import Graph
+from jettison.network.operators import Join
+from jettison.plan.plan import Plan
+from jettison.plan.problem import Problem
+from jettison.spark.batch import BatchRunner
+from jettison.spark.calibrate import LEAST_ROWS, assumed_profile, calibrate
+from jettison.spark.checkpoint import Checkpoint
+from jettison.spark.compile import Compiler
+from jettison.spark.live import LiveView
+from jettison.spark.logs import Ledger, Logged
+from jettison.spark.metrics import Metrics
+from jettison.spark.offsets import batch_rows
+from jettison.spark.report import Report, Totals
+from jettison.spark.sinks import Sink, as_sink
+from jettison.spark.stream import check_sources, count_rows, merge, split
+from jettison.statistics.estimators import Smoothed
+from jettison.statistics.profile import Profile
+from jettison.statistics.samples import BatchSample
+
+_REMEMBER_EVERY = 20
+_HISTORY = 10_000
+
+
+def start(
+    network: Network | Graph,
+    sources: Mapping[str, DataFrame],
+    sinks: Mapping[str, Any],
+    *,
+    trigger: str = "1 second",
+    headroom: float = 0.9,
+    checkpoint: str | None = None,
+    shedding: bool = True,
+    profile: Profile | None = None,
+    statics: Mapping[str, DataFrame] | None = None,
+    metrics_port: int | None = None,
+    live: bool = False,
+) -> Run:
+    """Run a network. Nothing is shed while batches fit into `headroom` x `trigger`.
+
+    Parameters
+    ----------
+    sources
+        A streaming DataFrame for every source.
+    sinks
+        A sink, or a function of (DataFrame, batch id), for every output.
+    checkpoint
+        Where the run keeps what it needs to go on after a failure; a temporary folder when left out.
+    shedding
+        False measures and reports, but drops nothing.
+    profile
+        Costs as known from elsewhere; by default they are measured on the first batch.
+    statics
+        The tables that joins name.
+    metrics_port
+        Serve Prometheus metrics on this port of the loopback address.
+    live
+        Show a line with the state of the run in the terminal.
+    """
+    graph = network.graph if isinstance(network, Network) else network
+    graph.check_complete()
+    settings = Settings(duration_ms(trigger, "trigger"), headroom, shedding)
+    check_sources(graph, sources)
+    chosen = _check_sinks(graph, sinks)
+    spark = next(iter(sources.values())).sparkSession
+    tables = _check_statics(graph, statics or {})
+    _check_compiles(spark, graph, sources, tables)
+    if profile is not None:
+        profile.check(graph)
+    folder = Checkpoint(checkpoint or tempfile.mkdtemp(prefix="jettison-"), graph, spark)
+    try:
+        metrics = None if metrics_port is None else Metrics(metrics_port)
+        return Run(spark, graph, sources, chosen, tables, settings, folder, profile, metrics, live)
+    except BaseException:
+        folder.close()
+        raise
+
+
+class Run:
+    """A running network. `await_termination`, `stop`, `report`, `ledger` are what a user needs."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        graph: Graph,
+        sources: Mapping[str, DataFrame],
+        sinks: Mapping[str, Sink],
+        statics: Mapping[str, DataFrame],
+        settings: Settings,
+        checkpoint: Checkpoint,
+        profile: Profile | None,
+        metrics: Metrics | None,
+        live: bool,
+    ) -> None:
+        self.graph = graph
+        self.settings = settings
+        self._spark = spark
+        self._statics = {name: frame.persist() for name, frame in statics.items()}
+        self._checkpoint = checkpoint
+        self._runner = BatchRunner(spark, graph, sinks, self._statics, f"{checkpoint.path}/rejects")
+        known = profile or checkpoint.profile()
+        self._calibrated = known is not None
+        self._runner.shared = checkpoint.shared()
+        self.controller = Controller(graph, settings, known or assumed_profile(graph))
+        self._totals = Totals(graph, settings.budget_us / 1000)
+        self.history: deque[tuple[BatchSample, Plan]] = deque(maxlen=_HISTORY)
+        self._bookkeeping_ms = Smoothed(0.3, 100.0)
+        self._previous_ms: float | None = None
+        self._failure: BaseException | None = None
+        self._idle = threading.Condition()
+        self._busy = False
+        self._closed = False
+        self.metrics = metrics
+        self._view = LiveView(self) if live else None
+        self._started = time.time()
+        self._ended: float | None = None
+        self.query: StreamingQuery = (
+            merge(graph, sources)
+            .writeStream.queryName(f"jettison-{graph.name}-{id(self):x}")
+            .trigger(processingTime=f"{settings.trigger_ms:.0f} milliseconds")
+            .option("checkpointLocation", checkpoint.spark_path)
+            .foreachBatch(self._on_batch)
+            .start()
+        )
+
+    @property
+    def is_active(self) -> bool:
+        return bool(self.query.isActive)
+
+    def await_termination(self, timeout: float | None = None) -> bool:
+        """Wait until the run ends, at most `timeout` seconds. True when it has ended; raises when it failed."""
+        try:
+            ended = self.query.awaitTermination() if timeout is None else self.query.awaitTermination(timeout)
+        except StreamingQueryException as error:
+            self._close()
+            raise self._explain(error) from error
+        if timeout is None or ended:
+            self._close()
+            return True
+        return False
+
+    def stop(self) -> None:
+        """End the run between two batches. Raises when it had failed before."""
+        with self._idle:
+            self._idle.wait_for(lambda: not self._busy, timeout=60)
+        self.query.stop()
+        self._close()
+        failure = self.query.exception()
+        if failure is not None and self._failure is not None:
+            raise self._explain(failure) from self._failure
+
+    def report(self) -> Report:
+        """What the run has done so far."""
+        seconds = (self._ended or time.time()) - self._started
+        return self._totals.report(seconds, self.controller.plan, self.controller.infeasible)
+
+    def ledger(self) -> DataFrame:
+        """What was shed: batch, arc, rows in, rows shed, reason, plan row."""
+        entries = [tuple(entry.values()) for entry in self._checkpoint.ledger.entries()]
+        return self._spark.createDataFrame(entries, Ledger.COLUMNS)
+
+    @property
+    def totals(self) -> Totals:
+        return self._totals
+
+    def _close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        self._ended = time.time()
+        if self._view is not None:
+            self._view.close()
+        if self.metrics is not None:
+            self.metrics.close()
+        if self._calibrated:
+            self._checkpoint.remember(self.controller.profile, self._runner.shared)
+        self._runner.close()
+        for frame in self._statics.values():
+            frame.unpersist()
+        self._checkpoint.close()
+
+    def _explain(self, error: BaseException) -> BaseException:
+        if isinstance(self._failure, JettisonError):
+            return self._failure
+        names = ", ".join(repr(source.name) for source in self.graph.sources)
+        detail = next((line for line in str(self._failure or error).splitlines() if line.strip()), "")
+        return SourceError(
+            f"network {self.graph.name!r} stopped: {detail} Sources: {names}. The batch is not committed: mend the cause "
+            f"and start again with checkpoint {self._checkpoint.path!r}."
+        )
+
+    def _on_batch(self, frame: DataFrame, batch: int) -> None:
+        with self._idle:
+            self._busy = True
+        try:
+            self._run_batch(frame, batch)
+        except BaseException as error:
+            self._failure = error
+            raise
+        finally:
+            with self._idle:
+                self._busy = False
+                self._idle.notify_all()
+
+    def _run_batch(self, frame: DataFrame, batch: int) -> None:
+        began = time.time()
+        interval_ms = self.settings.trigger_ms if self._previous_ms is None else 1000 * began - self._previous_ms
+        self._previous_ms = 1000 * began
+        self._learn_bookkeeping()
+        raw = split(self.graph, frame)
+        logged = self._checkpoint.plans.read(batch)
+        rows = self._rows(frame, batch) if logged is None else dict(logged.rows)
+        if not self._calibrated and sum(rows.values()) >= LEAST_ROWS:
+            self._calibrate(raw, rows)
+        if logged is None:
+            plan = self.controller.decide(rows, 1000 * time.time())
+            self._checkpoint.plans.write(Logged(batch, plan, rows))
+        else:
+            plan = self.controller.plan = logged.plan
+        decided = time.time()
+        measured = self._runner.run(raw, batch, plan, rows)
+        ended = time.time()
+        overhead_ms = self._bookkeeping_ms.get() or 0.0
+        sample = BatchSample(
+            batch=batch,
+            started_ms=1000 * began,
+            interval_ms=interval_ms,
+            duration_ms=1000 * (ended - decided) + overhead_ms,
+            rows_in=rows,
+            arcs=measured.arcs,
+            outputs=measured.outputs,
+            rejected=measured.rejected,
+            timeless=measured.timeless,
+            parts_ms={**measured.parts_ms, "deciding": 1000 * (decided - began), "bookkeeping": overhead_ms},
+            plan_row=plan.row,
+        )
+        self._checkpoint.ledger.write(batch, _entries(sample, plan))
+        self._show(sample, plan)
+        self.controller.record(sample)
+        if self._calibrated and batch % _REMEMBER_EVERY == 0:
+            self._checkpoint.remember(self.controller.profile, self._runner.shared)
+
+    def _rows(self, frame: DataFrame, batch: int) -> dict[str, int]:
+        names = [source.name for source in self.graph.sources]
+        counts = batch_rows(self._checkpoint.spark_folder, batch, len(names))
+        return count_rows(self.graph, frame) if counts is None else dict(zip(names, counts, strict=True))
+
+    def _calibrate(self, raw: Mapping[str, DataFrame], rows: Mapping[str, int]) -> None:
+        found = calibrate(self.graph, raw, rows, self._statics)
+        self._calibrated = True
+        self._runner.shared = found.shared
+        self.controller = Controller(self.graph, self.settings, found.profile)
+        self._checkpoint.remember(found.profile, found.shared)
+
+    def _learn_bookkeeping(self) -> None:
+        """What a trigger costs beside the batch itself, from Spark's own account of the batch before."""
+        query = getattr(self, "query", None)
+        progress = None if query is None else query.lastProgress
+        if progress is not None and progress.get("numInputRows", 0) > 0:
+            spent = progress["durationMs"]
+            self._bookkeeping_ms.update(max(0.0, spent.get("triggerExecution", 0) - spent.get("addBatch", 0)))
+
+    def _show(self, sample: BatchSample, plan: Plan) -> None:
+        self._totals.add(sample, plan)
+        self.history.append((sample, plan))
+        if self.metrics is not None:
+            problem = Problem(self.graph, self.controller.profile, sample.rows_in, self.settings.budget_us)
+            self.metrics.record(sample, plan, problem.load_us / problem.budget_us)
+        if self._view is not None:
+            self._view.update(sample, plan)
+
+
+def _entries(sample: BatchSample, plan: Plan) -> list[dict[str, Any]]:
+    """The ledger's rows of one batch."""
+    entries = [
+        {
+            "batch": sample.batch,
+            "arc": arc,
+            "rows_in": rows,
+            "rows_shed": rows - kept,
+            "reason": plan.reason if rows > kept else "",
+            "plan_row": plan.row,
+        }
+        for arc, (rows, kept) in sample.arcs.items()
+    ]
+    for source, count in sample.rejected.items():
+        if count:
+            rejected = {"rows_in": sample.rows_in[source], "rows_shed": count, "reason": "does not parse"}
+            entries.append({"batch": sample.batch, "arc": source, **rejected, "plan_row": plan.row})
+    return entries
+
+
+def _check_sinks(graph: Graph, sinks: Mapping[str, Any]) -> dict[str, Sink]:
+    names = [output.name for output in graph.outputs]
+    for name in names:
+        if name not in sinks:
+            raise StartError(f"output {name!r} has no sink: add sinks={{{name!r}: jt.parquet('out/{name}')}}.")
+    for name in sinks:
+        if name not in names:
+            raise StartError(f"there is a sink for {name!r}, which is not an output. Outputs: {', '.join(names)}.")
+    return {name: as_sink(name, sinks[name]) for name in names}
+
+
+def _check_statics(graph: Graph, statics: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+    """The table of every join, by the join's name."""
+    tables = {}
+    for operator in graph.operators:
+        if isinstance(operator, Join):
+            if isinstance(operator.static, str) and operator.static not in statics:
+                raise StartError(f"join {operator.name!r}: no table {operator.static!r}: add statics={{...}} to start.")
+            tables[operator.name] = statics[operator.static] if isinstance(operator.static, str) else operator.static
+    return tables
+
+
+def _check_compiles(
+    spark: SparkSession, graph: Graph, sources: Mapping[str, DataFrame], statics: Mapping[str, DataFrame]
+) -> None:
+    """Let Spark analyse the whole network on no rows, so that a fault shows before anything runs."""
+    empty = {name: spark.createDataFrame([], frame.schema) for name, frame in sources.items()}
+    compiler = Compiler(graph, empty, Plan(), statics)
+    for output in graph.outputs:
+        compiler.output(output.name, count=False)

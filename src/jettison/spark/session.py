@@ -1,0 +1,41 @@
+"""A local Spark session with the settings that Jettison likes. On a cluster, use your own session: nothing here is needed."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+
+from pyspark.sql import SparkSession
+
+_SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.memory": "4g",
+    "spark.driver.extraJavaOptions": "-Xss16m",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.inMemoryColumnarStorage.compressed": "false",
+    "spark.sql.codegen.cache.maxEntries": "2000",
+    # the default one forks a process for every rename on a local disk: 100 ms a batch
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+}
+
+
+def local_session(
+    name: str = "jettison", cores: int | None = None, extra: Mapping[str, str] | None = None
+) -> SparkSession:
+    """A session on this machine, on all cores unless `cores` says fewer. Python workers use this interpreter."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    count = cores or os.cpu_count() or 2
+    builder = SparkSession.builder.master(f"local[{count}]").appName(name)
+    for key, value in {**_SETTINGS, "spark.sql.shuffle.partitions": str(count), **(extra or {})}.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("FATAL")  # failures reach the user as exceptions that name the element
+    return session

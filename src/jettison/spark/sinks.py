@@ -1,0 +1,121 @@
+"""Where results go. A sink writes one output's rows of one batch; Spark may repeat a batch after a failure."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from pyspark.sql import DataFrame, Row
+
+from jettison.errors import StartError
+
+BATCH_COLUMN = "batch"
+
+
+class Sink(Protocol):
+    """`write` puts a batch's rows away; doing so again for the same batch must not double them where that is possible."""
+
+    def write(self, rows: DataFrame, batch: int) -> None: ...
+
+
+@dataclass(frozen=True)
+class ParquetSink:
+    """One folder per batch, `path/batch=7`, replaced when the batch is repeated: no row is lost or doubled.
+
+    Read it with `spark.read.parquet(path)`; the batch is a column then.
+    """
+
+    path: str
+
+    def write(self, rows: DataFrame, batch: int) -> None:
+        rows.write.mode("overwrite").parquet(f"{self.path.rstrip('/')}/{BATCH_COLUMN}={batch}")
+
+
+@dataclass(frozen=True)
+class ConsoleSink:
+    """Shows the first rows of every batch."""
+
+    rows: int = 10
+
+    def write(self, rows: DataFrame, batch: int) -> None:
+        columns = rows.columns
+        shown = rows.take(self.rows)
+        width = shutil.get_terminal_size((100, 24)).columns
+        print(f"--- batch {batch}: {', '.join(columns)}")
+        for row in shown:
+            print(", ".join(str(row[column]) for column in columns)[:width])
+
+
+@dataclass(frozen=True)
+class MemorySink:
+    """Keeps rows in this process, for tests: at most `limit`, the oldest batches go first."""
+
+    limit: int = 100_000
+    batches: dict[int, list[Row]] = field(default_factory=dict)
+
+    def write(self, rows: DataFrame, batch: int) -> None:
+        self.batches[batch] = rows.limit(self.limit).collect()
+        while sum(map(len, self.batches.values())) > self.limit and len(self.batches) > 1:
+            del self.batches[min(self.batches)]
+
+    @property
+    def rows(self) -> list[Row]:
+        """All rows, by batch."""
+        return [row for batch in sorted(self.batches) for row in self.batches[batch]]
+
+
+@dataclass(frozen=True)
+class FormatSink:
+    """Any format that Spark can write. At least once: a repeated batch is appended again unless the format knows better."""
+
+    format: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def write(self, rows: DataFrame, batch: int) -> None:
+        mode = "overwrite" if self.format == "noop" else "append"
+        rows.write.format(self.format).options(**self.options).mode(mode).save()
+
+
+@dataclass(frozen=True)
+class CallableSink:
+    """A function of (DataFrame, batch id)."""
+
+    function: Callable[[DataFrame, int], Any]
+
+    def write(self, rows: DataFrame, batch: int) -> None:
+        self.function(rows, batch)
+
+
+def parquet(path: str) -> ParquetSink:
+    """Write parquet files, exactly once, one folder per batch."""
+    return ParquetSink(str(path))
+
+
+def console(rows: int = 10) -> ConsoleSink:
+    """Show the first rows of every batch."""
+    return ConsoleSink(rows)
+
+
+def memory(limit: int = 100_000) -> MemorySink:
+    """Keep rows in this process, for tests."""
+    return MemorySink(limit)
+
+
+def spark_format(name: str, **options: str) -> FormatSink:
+    """Write with any format that Spark knows: `jt.spark_format("kafka", topic="alerts", ...)`."""
+    return FormatSink(name, options)
+
+
+def as_sink(output: str, sink: Any) -> Sink:
+    """A sink from what the user gave: a sink or a function."""
+    if hasattr(sink, "write"):
+        made: Sink = sink
+        return made
+    if callable(sink):
+        return CallableSink(sink)
+    raise StartError(
+        f"output {output!r}: {sink!r} is not a sink. Use jt.parquet(path), jt.console(), jt.memory(), "
+        f"jt.spark_format(name, ...) or a function of (DataFrame, batch id)."
+    )

@@ -1,0 +1,91 @@
+"""Ladders: geometric, so that a level below a level is a level; coarse enough that a first step pays for its drop."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jettison.errors import JettisonError
+from jettison.plan.ladder import FINEST_STEP_SHARE, LOWEST_KEEP_SHARE, Ladder, ladder_for
+from jettison.plan.roadmap import build_road_map
+from jettison.statistics.load import load_coefficients
+from tests.networks import Case, dags, steady
+
+pytestmark = pytest.mark.core
+
+steps = st.floats(0.01, 1.0)
+
+
+@steady(100)
+@given(steps)
+def test_shares_fall_from_one_to_zero(step_share: float) -> None:
+    ladder = Ladder(step_share)
+    assert ladder.shares[0] == 1.0
+    assert ladder.shares[ladder.last] == 0.0
+    assert all(low < high for high, low in zip(ladder.shares, ladder.shares[1:], strict=False))
+    assert all(share > LOWEST_KEEP_SHARE for share in ladder.shares[1:-1])
+
+
+@steady(100)
+@given(steps)
+def test_steps_are_equal_in_proportion(step_share: float) -> None:
+    shares = Ladder(step_share).shares
+    for high, low in zip(shares[:-2], shares[1:-1], strict=True):
+        assert low / high == pytest.approx(1 - step_share)
+
+
+@steady(60)
+@given(steps, st.data())
+def test_between_composes(step_share: float, data: st.DataObject) -> None:
+    ladder = Ladder(step_share)
+    levels = sorted(data.draw(st.lists(st.integers(0, ladder.last), min_size=3, max_size=3)))
+    for above, level in zip(levels, levels[1:], strict=False):
+        keep = ladder.between(above, level)
+        assert ladder.shares[above] * keep == pytest.approx(ladder.shares[level], abs=1e-15)
+        assert keep in ladder.shares
+        assert ladder.between(above, above) == 1.0
+
+
+def test_nothing_is_dropped_twice_where_nothing_is_left() -> None:
+    ladder = Ladder(0.5)
+    assert ladder.between(ladder.last, ladder.last) == 1.0
+    assert ladder.between(0, ladder.last) == ladder.between(ladder.last - 1, ladder.last) == 0.0
+
+
+def test_a_step_of_everything_has_two_levels() -> None:
+    assert Ladder(1.0).shares == (1.0, 0.0)
+
+
+@pytest.mark.parametrize("step_share", [0.0, -0.5, 1.5, math.nan])
+def test_a_step_that_leads_nowhere_is_refused(step_share: float) -> None:
+    # With a step of 0 the shares never end.
+    with pytest.raises((JettisonError, ValueError)):
+        Ladder(step_share)
+
+
+@steady(200)
+@given(st.floats(0.0, 100.0), st.floats(1e-3, 1e3))
+def test_the_first_step_gains_more_than_the_drop_costs(drop_us: float, load_us: float) -> None:
+    if drop_us >= load_us:  # no step can
+        return
+    ladder = ladder_for(drop_us, load_us)
+    assert 1 - ladder.shares[1] > drop_us / load_us
+    assert ladder.step_share >= FINEST_STEP_SHARE
+
+
+def test_the_finest_step_where_drops_are_free() -> None:
+    assert ladder_for(0.0, 5.0).step_share == ladder_for(0.0, 0.0).step_share == FINEST_STEP_SHARE
+
+
+@steady(80)
+@given(dags(drops_us=(0.02, 0.2, 1.0)))
+def test_a_road_map_chooses_a_ladder_that_pays_at_every_drop(case: Case) -> None:
+    """Thesis 3.5: STEP_SIZE > D / min L, over the arcs on which the road map ever puts a drop."""
+    road_map = build_road_map(case.graph, case.profile, case.rows)
+    loads = load_coefficients(case.graph, case.profile)
+    used = [arc for column, arc in enumerate(road_map.layout.arcs) if (road_map.keeps[:, column] < 1).any()]
+    for arc in used:
+        assert 1 - road_map.ladder.shares[1] > case.profile.drop_us / loads[arc], arc

@@ -1,0 +1,69 @@
+"""A plan is a value: it refuses what it cannot mean and survives its JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jettison.errors import PlanError
+from jettison.plan.plan import Plan, Random
+from tests.networks import steady
+
+pytestmark = pytest.mark.core
+
+shares = st.floats(0, 1)
+plans = st.builds(
+    Plan,
+    drops=st.dictionaries(st.sampled_from(["s", "a>b", "größe>o-1", "x>y"]), st.builds(Random, shares)),
+    reason=st.text(max_size=20),
+    row=st.integers(0, 10_000),
+    delivered=st.dictionaries(st.sampled_from(["o", "p"]), shares, min_size=1),
+    utility=st.floats(0, 1e6),
+    saves_us=st.floats(-1e3, 1e9),
+)
+
+
+@steady(200)
+@given(plans)
+def test_json_round_trip(plan: Plan) -> None:
+    assert Plan.from_json(plan.to_json()) == plan
+    assert Plan.from_dict(plan.to_dict()) == plan
+    assert json.loads(plan.to_json()) == plan.to_dict()
+
+
+def test_utility_and_savings_survive_without_delivered_shares() -> None:
+    plan = Plan({"s": Random(0.5)}, "overload", 1, utility=0.75, saves_us=12.5)
+    assert Plan.from_json(plan.to_json()) == plan
+
+
+def test_a_round_trip_does_not_share_state() -> None:
+    content = Plan({"s": Random(0.5)}, delivered={"o": 0.5}).to_dict()
+    plan = Plan.from_dict(content)
+    content["drops"]["s"]["random"] = 0.1
+    assert plan.keep("s") == 0.5
+
+
+def test_keep_is_one_where_nothing_stands() -> None:
+    plan = Plan({"s": Random(0.25), "t": Random(0.0)})
+    assert (plan.keep("s"), plan.keep("t"), plan.keep("elsewhere")) == (0.25, 0.0, 1.0)
+
+
+@pytest.mark.parametrize("keep", [-0.1, 1.0000001, math.nan, math.inf])
+def test_random_refuses_what_is_no_share(keep: float) -> None:
+    with pytest.raises(PlanError, match="within"):
+        Random(keep)
+
+
+@pytest.mark.parametrize("kind", [{"semantic": 0.5}, {}, {"random": 0.5, "by_key": 1}])
+def test_an_unknown_drop_names_its_arc(kind: dict[str, float]) -> None:
+    with pytest.raises(PlanError, match="'a>b'"):
+        Plan.from_dict({"drops": {"a>b": kind}})
+
+
+def test_a_share_out_of_range_is_refused_when_read() -> None:
+    with pytest.raises(PlanError, match="within"):
+        Plan.from_json('{"drops": {"s": {"random": 1.5}}}')
