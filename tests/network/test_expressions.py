@@ -79,8 +79,33 @@ def test_lambda_arguments_ignore_case_as_spark_does() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["date", "timestamp", "time", "user", "end", "order", "key", "value", "type", "offset", "partition", "day", "zone"]
-    + ["comment", "load", "set", "show", "use", "cache", "values", "describe", "update", "copy", "drop", "grant"],
+    [
+        "date",
+        "timestamp",
+        "time",
+        "user",
+        "end",
+        "order",
+        "key",
+        "value",
+        "type",
+        "offset",
+        "partition",
+        "day",
+        "zone",
+        "comment",
+        "load",
+        "set",
+        "show",
+        "use",
+        "cache",
+        "values",
+        "describe",
+        "update",
+        "copy",
+        "drop",
+        "grant",
+    ],
 )
 def test_columns_named_like_words_of_sql(name: str) -> None:
     """Spark takes all of these as column names (its default is not ANSI-reserved)."""
@@ -148,7 +173,7 @@ def test_case_is_ignored() -> None:
 
 @pytest.mark.parametrize("text", ["", "  ", "\n"])
 def test_an_empty_expression_is_refused(text: str) -> None:
-    with pytest.raises(NetworkError, match="where 'w'.*empty"):
+    with pytest.raises(NetworkError, match=r"where 'w'.*empty"):
         check_columns("where 'w'", text, None)
 
 

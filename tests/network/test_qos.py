@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 import re
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.networks import interpolated, qos_graphs, steady
 
 from jettison.errors import NetworkError
 from jettison.network import QoS
-from tests.networks import interpolated, qos_graphs, steady
 
 pytestmark = pytest.mark.core
 
@@ -98,7 +99,7 @@ def test_a_priority_must_be_a_positive_number(priority: Any) -> None:
 def test_utility_is_monotone_concave_and_interpolates(qos: QoS, shares: list[float]) -> None:
     shares.sort()
     found = [qos.utility(share) for share in shares]
-    assert all(low <= high + 1e-12 for low, high in zip(found, found[1:], strict=False))
+    assert all(low <= high + 1e-12 for low, high in pairwise(found))
     assert qos.priority * np.array(found) == pytest.approx(interpolated(qos, shares))
     middle = qos.utility((shares[0] + shares[-1]) / 2)
     assert middle >= (found[0] + found[-1]) / 2 - 1e-9

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.networks import steady
 
 from jettison.errors import NetworkError
 from jettison.network.schema import parse_schema
-from tests.networks import steady
 
 pytestmark = pytest.mark.core
 
@@ -21,6 +21,7 @@ pytestmark = pytest.mark.core
         ("  a   int  ,\n  b\n string ", [("a", "int"), ("b", "string")]),
         ("a\tint", [("a", "int")]),
         ("a: int, b : string", [("a", "int"), ("b", "string")]),
+        ("a:int", [("a", "int")]),
         ("a int NOT NULL", [("a", "int NOT NULL")]),
         ("m map<string, array<struct<x: int, y: decimal(10, 2)>>>, z int", [("m", None), ("z", "int")]),
         ("d decimal(10, 2), e varchar(5)", [("d", "decimal(10, 2)"), ("e", "varchar(5)")]),

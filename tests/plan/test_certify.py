@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.networks import Case, dags, figure_3_3, steady, worth_and_work
 
 from jettison.errors import PlanError
 from jettison.network import Graph, QoS
@@ -16,7 +17,6 @@ from jettison.plan.locations import drop_arcs
 from jettison.plan.plan import Plan, Random
 from jettison.plan.problem import Problem
 from jettison.statistics.profile import Profile
-from tests.networks import Case, dags, figure_3_3, steady, worth_and_work
 
 pytestmark = pytest.mark.core
 
@@ -28,7 +28,11 @@ def network() -> Graph:
 
 
 PROFILE = Profile(
-    {"op1": 10, "op2": 4, "op3": 8, "op4": 5, "o1": 1, "o2": 1, "o3": 1}, {"op1": 0.5, "op2": 0.5}, 1.0, {"i1": 0.5}, 0.1
+    {"op1": 10, "op2": 4, "op3": 8, "op4": 5, "o1": 1, "o2": 1, "o3": 1},
+    {"op1": 0.5, "op2": 0.5},
+    1.0,
+    {"i1": 0.5},
+    0.1,
 )
 ROWS = {"i1": 100.0, "i2": 100.0}
 # i1: 10 + .5 * (4 + .5 * 1 + 8 + 1) = 16.75; i2: 5 + 1 = 6; fixed 1000, reading 50

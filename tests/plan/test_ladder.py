@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.networks import Case, dags, steady
 
 from jettison.errors import JettisonError
 from jettison.plan.ladder import FINEST_STEP_SHARE, LOWEST_KEEP_SHARE, Ladder, ladder_for
 from jettison.plan.roadmap import build_road_map
 from jettison.statistics.load import load_coefficients
-from tests.networks import Case, dags, steady
 
 pytestmark = pytest.mark.core
 
@@ -25,7 +26,7 @@ def test_shares_fall_from_one_to_zero(step_share: float) -> None:
     ladder = Ladder(step_share)
     assert ladder.shares[0] == 1.0
     assert ladder.shares[ladder.last] == 0.0
-    assert all(low < high for high, low in zip(ladder.shares, ladder.shares[1:], strict=False))
+    assert all(low < high for high, low in pairwise(ladder.shares))
     assert all(share > LOWEST_KEEP_SHARE for share in ladder.shares[1:-1])
 
 
@@ -33,7 +34,7 @@ def test_shares_fall_from_one_to_zero(step_share: float) -> None:
 @given(steps)
 def test_steps_are_equal_in_proportion(step_share: float) -> None:
     shares = Ladder(step_share).shares
-    for high, low in zip(shares[:-2], shares[1:-1], strict=True):
+    for high, low in pairwise(shares[:-1]):
         assert low / high == pytest.approx(1 - step_share)
 
 
@@ -42,7 +43,7 @@ def test_steps_are_equal_in_proportion(step_share: float) -> None:
 def test_between_composes(step_share: float, data: st.DataObject) -> None:
     ladder = Ladder(step_share)
     levels = sorted(data.draw(st.lists(st.integers(0, ladder.last), min_size=3, max_size=3)))
-    for above, level in zip(levels, levels[1:], strict=False):
+    for above, level in pairwise(levels):
         keep = ladder.between(above, level)
         assert ladder.shares[above] * keep == pytest.approx(ladder.shares[level], abs=1e-15)
         assert keep in ladder.shares

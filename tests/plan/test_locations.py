@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given
+from tests.networks import LETTERS, Case, dags, drop_places, figure_3_3, steady
 
 from jettison.network import Network
 from jettison.plan.locations import drop_arcs, layout
 from jettison.statistics.load import load_coefficients
 from jettison.statistics.profile import Profile
-from tests.networks import LETTERS, Case, dags, drop_places, figure_3_3, steady
 
 pytestmark = pytest.mark.core
 

@@ -8,10 +8,10 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.networks import steady
 
 from jettison.errors import PlanError
 from jettison.plan.plan import Plan, Random
-from tests.networks import steady
 
 pytestmark = pytest.mark.core
 

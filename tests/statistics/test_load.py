@@ -6,12 +6,12 @@ import math
 
 import pytest
 from hypothesis import given
+from tests.networks import Case, dags, steady
 
 from jettison.errors import NetworkError
 from jettison.network import Graph, Network, Output, Source, arc_name
 from jettison.statistics.load import flows, load_coefficients, queue_load_us, total_load_us
 from jettison.statistics.profile import Profile
-from tests.networks import Case, dags, steady
 
 pytestmark = pytest.mark.core
 

@@ -7,23 +7,26 @@ not make the plan swing. A plan in force stays while it fits and wastes little: 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from jettison.detect import Detector
 from jettison.errors import StartError
 from jettison.network.graph import Graph
+from jettison.plan.ladder import Ladder
 from jettison.plan.plan import Infeasible, Plan, Random
 from jettison.plan.problem import Problem
 from jettison.plan.roadmap import RoadMap, RoadMapShedder, build_road_map
 from jettison.statistics.costs import CostModel
 from jettison.statistics.estimators import Smoothed
-from jettison.statistics.load import load_coefficients, queue_load_us, total_load_us
+from jettison.statistics.load import queue_load_us, total_load_us
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample
 
 _RATE_WEIGHT = 0.5
-_REBUILD_SHARE = 0.05
+_REBUILD_CHANGE_SHARE = 0.05
+_REBUILD_TIME_SHARE = 0.005
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,10 @@ class Settings:
 class Controller:
     """The control loop's state: estimates, the road map, the plan in force."""
 
-    def __init__(self, graph: Graph, settings: Settings, profile: Profile) -> None:
+    def __init__(
+        self, graph: Graph, settings: Settings, profile: Profile, clock: Callable[[], float] = time.perf_counter
+    ) -> None:
+        self._clock = clock
         self.graph = graph
         self.settings = settings
         self.costs = CostModel(graph, profile)
@@ -60,8 +66,9 @@ class Controller:
         self._previous_ms: float | None = None
         self.plan = Plan(reason="within budget")
         self.infeasible: str | None = None
-        self._built_for = profile
-        self.road_map: RoadMap = build_road_map(graph, profile, {})
+        self.road_map: RoadMap
+        self._rest_ms = 0.0
+        self._build({}, None)
 
     @property
     def profile(self) -> Profile:
@@ -76,23 +83,20 @@ class Controller:
         """The plan for a batch of `rows` tuples that is about to run; `queues` are tuples left waiting on arcs."""
         self._learn_rates(rows, now_ms)
         problem = Problem(self.graph, self.profile, rows, self.settings.budget_us)
-        coefficients = load_coefficients(self.graph, self.profile)
         arriving = {name: rate * self.settings.trigger_ms / 1000 for name, rate in self.rows_per_s.items()}
         reading_us = sum(self.profile.read_us.get(name, 0.0) * count for name, count in arriving.items())
         arriving_us = (
             1000 * self.profile.fixed_ms
             + reading_us
-            + total_load_us(coefficients, arriving)
-            + queue_load_us(coefficients, queues or {}, self.settings.melt_rate)
+            + total_load_us(problem.coefficients, arriving)
+            + queue_load_us(problem.coefficients, queues or {}, self.settings.melt_rate)
         )
-        judgement = self._detector.judge(
-            batch_us=problem.load_us, arriving_us=arriving_us, budget_us=problem.budget_us
-        )
+        judgement = self._detector.judge(batch_us=problem.load_us, arriving_us=arriving_us, budget_us=problem.budget_us)
         self.infeasible = None
         if not self.settings.shedding or not judgement.overloaded or judgement.excess_us <= 0:
             self.plan = self.road_map.plan(0, rows, judgement.reason)
             return self.plan
-        problem = replace(problem, budget_us=problem.load_us - judgement.excess_us)
+        problem = problem.with_budget(problem.load_us - judgement.excess_us)
         found = RoadMapShedder(self.road_map).plan(problem, self.plan.row)
         if isinstance(found, Infeasible):
             self.infeasible, self.plan = found.reason, self._trickle(found.best)
@@ -109,9 +113,16 @@ class Controller:
         if any(sample.rows_in.values()):
             self.costs.update_time(sample.rows_in, keeps, sample.duration_ms)
             self._detector.confirm(measured_us=1000 * sample.duration_ms, budget_us=self.settings.budget_us)
-        if _moved(self._built_for, self.profile):
-            self._built_for = self.profile
-            self.road_map = build_road_map(self.graph, self.profile, self.rows_per_s, self.road_map.ladder)
+        self._rest_ms -= max(sample.interval_ms, sample.duration_ms)
+        if self._rest_ms <= 0 and _moved(self._built_for, self.profile):
+            self._build(self.rows_per_s, self.road_map.ladder)
+
+    def _build(self, rows_per_s: Mapping[str, float], ladder: Ladder | None) -> None:
+        """Renew the road map, and then let it rest so long that building takes no more than its share of the time."""
+        began = self._clock()
+        self._built_for = self.profile
+        self.road_map = build_road_map(self.graph, self.profile, rows_per_s, ladder)
+        self._rest_ms = 1000 * (self._clock() - began) / _REBUILD_TIME_SHARE
 
     def _learn_rates(self, rows: Mapping[str, int], now_ms: float) -> None:
         if self._previous_ms is not None and now_ms > self._previous_ms:
@@ -143,4 +154,4 @@ def _moved(old: Profile, new: Profile) -> bool:
     pairs = [(old.fixed_ms, new.fixed_ms)]
     pairs += [(old.cost(name), cost) for name, cost in new.cost_us.items()]
     pairs += [(old.passes(name), share) for name, share in new.selectivity.items()]
-    return any(abs(b - a) > _REBUILD_SHARE * max(a, 1e-9) for a, b in pairs)
+    return any(abs(b - a) > _REBUILD_CHANGE_SHARE * max(a, 1e-9) for a, b in pairs)

@@ -6,7 +6,16 @@ import re
 
 from jettison.errors import NetworkError
 
-_UNITS_MS = {"millisecond": 1.0, "ms": 1.0, "second": 1e3, "s": 1e3, "minute": 6e4, "min": 6e4, "hour": 3.6e6, "h": 3.6e6}
+_UNITS_MS = {
+    "millisecond": 1.0,
+    "ms": 1.0,
+    "second": 1e3,
+    "s": 1e3,
+    "minute": 6e4,
+    "min": 6e4,
+    "hour": 3.6e6,
+    "h": 3.6e6,
+}
 
 
 def duration_ms(text: str, element: str) -> float:
@@ -18,5 +27,7 @@ def duration_ms(text: str, element: str) -> float:
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+?)s?\s*", str(text).lower())
     unit = None if match is None else match[2] if match[2] in _UNITS_MS else f"{match[2]}s"
     if match is None or unit not in _UNITS_MS or float(match[1]) <= 0:
-        raise NetworkError(f"{element} is {text!r}: write a duration above 0, such as '1 second' or '500 milliseconds'.")
+        raise NetworkError(
+            f"{element} is {text!r}: write a duration above 0, such as '1 second' or '500 milliseconds'."
+        )
     return float(match[1]) * _UNITS_MS[unit]

@@ -48,6 +48,18 @@ def _used_columns(text: str) -> frozenset[str]:
     return frozenset(names)
 
 
+def all_used_columns(expression: Expression) -> frozenset[str] | None:
+    """Like `used_columns`, but None where only Spark can tell, and for a star.
+
+    >>> all_used_columns("fare * 2 AS twice"), all_used_columns("*"), all_used_columns(object())
+    (frozenset({'fare'}), None, None)
+    """
+    tree = _parse(expression) if isinstance(expression, str) else None
+    if tree is None or (tree.find(sql.Star) and not tree.find(sql.Count)):
+        return None
+    return used_columns(expression)
+
+
 def result_name(expression: Expression) -> str | None:
     """The column name that a select item gives, or None where only Spark knows it.
 

@@ -90,8 +90,22 @@ class Graph:
 
     def arcs_into(self, name: str) -> tuple[str, ...]:
         """The arcs that end at an operator; a source's is the network's input."""
-        operator = self.by_name[name]
-        return (name,) if isinstance(operator, Source) else tuple(arc_name(tail, name) for tail in operator.inputs)
+        return self._entering[name]
+
+    def arcs_out_of(self, name: str) -> tuple[str, ...]:
+        """The arcs that begin at an operator, in the order of `consumers`."""
+        return self._leaving[name]
+
+    @cached_property
+    def _entering(self) -> dict[str, tuple[str, ...]]:
+        return {
+            operator.name: tuple(arc_name(tail, operator.name) for tail in operator.inputs) or (operator.name,)
+            for operator in self.operators
+        }
+
+    @cached_property
+    def _leaving(self) -> dict[str, tuple[str, ...]]:
+        return {name: tuple(arc_name(name, head) for head in heads) for name, heads in self.consumers.items()}
 
     @cached_property
     def columns(self) -> dict[str, Columns]:

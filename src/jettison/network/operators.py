@@ -39,7 +39,9 @@ class Source:
         if self.event_time is not None:
             kind = dict(self.schema)[self.event_time].lower()
             if not kind.startswith("timestamp"):
-                raise NetworkError(f"source {self.name!r}: event_time {self.event_time!r} is a {kind}, not a timestamp.")
+                raise NetworkError(
+                    f"source {self.name!r}: event_time {self.event_time!r} is a {kind}, not a timestamp."
+                )
         for column in self.id:
             if column not in names:
                 raise NetworkError(f"source {self.name!r}: id {column!r} is not in the schema: {', '.join(names)}.")

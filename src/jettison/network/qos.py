@@ -68,7 +68,9 @@ def _check(loss: tuple[Point, ...]) -> None:
         if not 0 <= utility <= 1:
             raise NetworkError(f"QoS loss: the utility of point {point} is outside [0, 1].")
     if loss[0] != (100.0, 1.0):
-        raise NetworkError(f"QoS loss: the first point is {loss[0]}, but full delivery is worth 1: start at (100, 1.0).")
+        raise NetworkError(
+            f"QoS loss: the first point is {loss[0]}, but full delivery is worth 1: start at (100, 1.0)."
+        )
     if loss[-1][0] != 0.0:
         raise NetworkError(f"QoS loss: the last point is {loss[-1]}: end at percent 0, such as (0, 0.0).")
     steepness = 0.0

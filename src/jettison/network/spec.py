@@ -192,7 +192,9 @@ def _operator_dict(operator: Operator) -> dict[str, Any]:
         return join if operator.how != "inner" else {key: value for key, value in join.items() if key != "how"}
     assert isinstance(operator, Apply)
     columns_given = None if operator.columns is None else list(operator.columns)
-    return _trim({"apply": _import_path(element, operator.function), "of": operator.inputs[0], "columns": columns_given})
+    return _trim(
+        {"apply": _import_path(element, operator.function), "of": operator.inputs[0], "columns": columns_given}
+    )
 
 
 def _output_dict(output: Output) -> dict[str, Any]:

@@ -71,7 +71,9 @@ def certify(problem: Problem, plan: Plan, *, within_budget: bool = True) -> None
         shares = delivered_shares(problem, plan)
         for output, claimed in plan.delivered.items():
             if abs(shares[output] - claimed) > _TOLERANCE:
-                raise PlanError(f"output {output!r}: the plan claims to deliver {claimed:.4f}, it is {shares[output]:.4f}.")
+                raise PlanError(
+                    f"output {output!r}: the plan claims to deliver {claimed:.4f}, it is {shares[output]:.4f}."
+                )
         utility = plan_utility(problem, plan)
         if abs(utility - plan.utility) > _TOLERANCE * max(1.0, utility):
             raise PlanError(f"the plan claims a utility of {plan.utility:.4f}, it is {utility:.4f}.")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Protocol
 
 from jettison.network.graph import Graph
@@ -21,6 +22,17 @@ class Problem:
     rows: Mapping[str, float]
     budget_us: float
 
+    def with_budget(self, budget_us: float) -> Problem:
+        """The same question with another budget."""
+        other = replace(self, budget_us=budget_us)
+        other.__dict__["coefficients"] = self.coefficients
+        return other
+
+    @cached_property
+    def coefficients(self) -> dict[str, float]:
+        """Load coefficient of every arc."""
+        return load_coefficients(self.graph, self.profile)
+
     @property
     def unavoidable_us(self) -> float:
         """What no drop can save: the fixed part and reading."""
@@ -30,7 +42,7 @@ class Problem:
     @property
     def load_us(self) -> float:
         """The whole work, nothing shed."""
-        return self.unavoidable_us + total_load_us(load_coefficients(self.graph, self.profile), self.rows)
+        return self.unavoidable_us + total_load_us(self.coefficients, self.rows)
 
 
 class Shedder(Protocol):

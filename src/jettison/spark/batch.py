@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark import inheritable_thread_target
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from jettison.errors import SinkError
 from jettison.network.graph import Graph
 from jettison.network.operators import Output
 from jettison.plan.plan import Plan
-from jettison.spark.compile import BODY, Compiler, identified, is_parsed, unpacked, visible
-from jettison.spark.drops import IDENTITY, TIME, keeps
+from jettison.spark.compile import BODY, IS_PARSED, Compiler, dropped_raw
+from jettison.spark.drops import HIDDEN, IDENTITY, TIME
 from jettison.spark.sinks import Sink
 from jettison.statistics.load import flows
 from jettison.statistics.profile import Profile
@@ -66,17 +66,22 @@ class BatchRunner:
         live = self._live_outputs(plan, rows)
         compiler = Compiler(self._graph, raw, plan, self._statics, self._worth_sharing(live))
         jobs: dict[str, Future[tuple[Observation, float, float, bool]]] = {}
+        began = time.time()
         try:
             for output in live:
-                frame, timed = compiler.output(output.name, count=True), False
+                frame = compiler.output(output.name, count=True)
                 timed = TIME in frame.columns
                 observation = Observation()
-                observed = frame.observe(observation, *_output_metrics(timed))
-                delivered = _with_quality(output, visible(observed), plan, batch)
+                observed = frame.observe(observation, *(F.expr(metric) for metric in _output_metrics(timed)))
+                delivered = _delivered(output, observed, plan, batch)
                 work = inheritable_thread_target(self._spark)(self._write)
                 jobs[output.name] = self._pool.submit(work, output.name, delivered, batch, observation, timed)
+            built = time.time()
             finished = {name: self._finish(name, batch, job) for name, job in jobs.items()}
+            written = time.time()
             measured = self._measure(compiler, plan, rows, finished)
+            measured.parts_ms["building"] = 1000 * (built - began)
+            measured.parts_ms["measuring"] = 1000 * (time.time() - written)
             for source, count in measured.rejected.items():
                 if count > 0:
                     self._keep_rejected(source, raw[source], batch, plan)
@@ -147,10 +152,7 @@ class BatchRunner:
     def _keep_rejected(self, source: str, raw: DataFrame, batch: int, plan: Plan) -> None:
         """Put rows that do not parse where they can be looked at."""
         declared = next(s for s in self._graph.sources if s.name == source)
-        frame = identified(declared, raw)
-        if source in plan.drops:
-            frame = frame.where(keeps(source, plan.drops[source]))
-        bad = unpacked(declared, frame).where(~is_parsed()).drop(BODY, IDENTITY)
+        bad = dropped_raw(declared, raw, plan).where(f"NOT {IS_PARSED}").drop(BODY, IDENTITY)
         bad.write.mode("overwrite").parquet(f"{self._rejects_path}/{source}/batch={batch}")
 
 
@@ -165,19 +167,18 @@ def outputs_below(graph: Graph, name: str) -> set[str]:
     return found
 
 
-def _output_metrics(timed: bool) -> list[Column]:
+def _output_metrics(timed: bool) -> list[str]:
     """Rows, and event times in a sample of one row in 64 with the exact ends."""
-    metrics = [F.count(F.lit(1)).alias("rows")]
-    if timed:
-        micros = F.unix_micros(TIME)
-        sampled = F.when(F.col(IDENTITY).bitwiseAND(F.lit(_SAMPLE_MASK)) == 0, micros)
-        inner = [1 - share for share in LATENCY_QUANTILES[1:-1]]
-        metrics += [
-            F.min(TIME).alias("oldest"),
-            F.max(TIME).alias("newest"),
-            F.percentile_approx(sampled, inner, _ACCURACY).alias("times"),
-        ]
-    return metrics
+    if not timed:
+        return ["count(1) AS rows"]
+    inner = ", ".join(f"{1 - share:.2f}" for share in LATENCY_QUANTILES[1:-1])
+    sampled = f"CASE WHEN {IDENTITY} & {_SAMPLE_MASK} = 0 THEN unix_micros({TIME}) END"
+    return [
+        "count(1) AS rows",
+        f"min({TIME}) AS oldest",
+        f"max({TIME}) AS newest",
+        f"percentile_approx({sampled}, array({inner}), {_ACCURACY}) AS times",
+    ]
 
 
 def _latency_ms(seen: Mapping[str, Any], ended_s: float) -> tuple[float, ...] | None:
@@ -192,11 +193,12 @@ def _latency_ms(seen: Mapping[str, Any], ended_s: float) -> tuple[float, ...] | 
     return tuple(max(0.0, 1000 * (ended_s - moment)) for moment in (newest_s, *inner, oldest_s))
 
 
-def _with_quality(output: Output, rows: DataFrame, plan: Plan, batch: int) -> DataFrame:
-    if not output.quality:
-        return rows
-    kept = plan.delivered.get(output.name, 1.0)
-    return rows.withColumns({"_kept": F.lit(kept), "_batch": F.lit(batch).cast("long")})
+def _delivered(output: Output, rows: DataFrame, plan: Plan, batch: int) -> DataFrame:
+    """What the sink gets: hidden columns cut off, quality added where it is asked for."""
+    columns = [f"`{column}`" for column in rows.columns if column not in HIDDEN]
+    if output.quality:
+        columns += [f"double({plan.delivered.get(output.name, 1.0)!r}) AS _kept", f"{batch}L AS _batch"]
+    return rows.selectExpr(*columns)
 
 
 def _read(observation: Observation | None) -> dict[str, Any]:

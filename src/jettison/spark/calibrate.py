@@ -18,12 +18,15 @@ from jettison.network.graph import Graph
 from jettison.network.operators import Output
 from jettison.plan.plan import Plan
 from jettison.spark.batch import outputs_below
-from jettison.spark.compile import Compiler
+from jettison.spark.compile import Compiler, narrowed
 from jettison.statistics.profile import Profile
 
-SAMPLE_ROWS = 100_000
-LEAST_ROWS = 10_000
+SAMPLE_ROWS = 20_000
+LEAST_ROWS = 5_000
 _RUNS = 3
+_LONG_MS = 500.0
+_NOISE_SHARE = 0.1
+_NOISE_MS = 20.0
 _LEAST_COST_US = 0.02
 _DROP_US = 0.02
 _SINK_US = 0.5
@@ -92,8 +95,9 @@ def _calibrated(
             before_ms = sum(times_ms[tail] for tail in operator.inputs) - empty_ms * (len(operator.inputs) - 1)
         else:
             entering, before_ms = counts[operator.name], source_ms[operator.name]
-        extra_us = 1000 * (times_ms[operator.name] - before_ms) / max(1.0, entering)
-        cost_us[operator.name] = max(_LEAST_COST_US, extra_us)
+        extra_ms = times_ms[operator.name] - before_ms
+        told_apart = extra_ms > max(_NOISE_MS, _NOISE_SHARE * before_ms)
+        cost_us[operator.name] = max(_LEAST_COST_US, 1000 * extra_ms / max(1.0, entering) if told_apart else 0.0)
         passes[operator.name] = flow[operator.name] / entering if entering else 1.0
     reading_ms = {s.name: read_us[s.name] * counts[s.name] / 1000 for s in graph.sources}
     shared = _choose_shared(graph, compiler, times_ms, sum(reading_ms.values()))
@@ -113,7 +117,7 @@ def _choose_shared(
         if len(graph.consumers[operator.name]) < 2 or uses < 2 or above:
             continue
         again_ms = times_ms[operator.name] + reading_ms
-        kept = compiler.operator(operator.name).persist()
+        kept = narrowed(graph, operator.name, compiler.operator(operator.name)).persist()
         try:
             first_ms = _once_ms(kept)[0] + reading_ms
             cached_ms = min(_once_ms(kept)[0] for _ in range(2))
@@ -158,8 +162,10 @@ def _sampled(frame: DataFrame, rows: int) -> DataFrame:
 
 
 def _time_ms(frame: DataFrame) -> tuple[float, float]:
-    """The best of a few runs, and the rows that came out."""
-    runs = [_once_ms(frame) for _ in range(_RUNS)]
+    """The best of a few runs (fewer when they are long), and the rows that came out."""
+    runs = [_once_ms(frame)]
+    while len(runs) < _RUNS and (len(runs) < 2 or runs[-1][0] < _LONG_MS):
+        runs.append(_once_ms(frame))
     return min(elapsed for elapsed, _ in runs), runs[0][1]
 
 

@@ -1,11 +1,11 @@
 """The checkpoint folder of a run: whose it is, who uses it, and what was learned.
 
-    checkpoint/network.json   the network that it belongs to
-    checkpoint/profile.json   costs and selectivities as last known
-    checkpoint/plans/         the plan of each batch, written before it runs
-    checkpoint/ledger/        what was shed
-    checkpoint/rejects/       rows that did not parse
-    checkpoint/spark/         Spark's own checkpoint
+checkpoint/network.json   the network that it belongs to
+checkpoint/profile.json   costs and selectivities as last known
+checkpoint/plans/         the plan of each batch, written before it runs
+checkpoint/ledger/        what was shed
+checkpoint/rejects/       rows that did not parse
+checkpoint/spark/         Spark's own checkpoint
 """
 
 from __future__ import annotations

@@ -7,16 +7,16 @@ measured. They are cut off at the outputs.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
-from pyspark.sql.types import StringType, StructField, StructType
 
 from jettison.errors import StartError
 from jettison.network.graph import Graph, arc_name
+from jettison.network.needed import needed_columns
 from jettison.network.operators import (
     PAYLOAD_COLUMN,
     Apply,
@@ -31,7 +31,7 @@ from jettison.network.operators import (
     kind_of,
 )
 from jettison.plan.plan import Plan
-from jettison.spark.drops import HIDDEN, IDENTITY, TIME, keeps, with_identity
+from jettison.spark.drops import HIDDEN, IDENTITY, TIME, identity_of, keeps
 
 CORRUPT = "_jt_corrupt"
 BODY = "_jt_body"
@@ -82,7 +82,7 @@ class Compiler:
             frames = [self._arc(tail, name, count) for tail in operator.inputs]
             frame = apply_operator(operator, frames, self._statics)
         if name in self._shared:
-            frame = frame.persist()
+            frame = narrowed(self._graph, name, frame).persist()
             self.persisted[name] = frame
         return frame
 
@@ -97,64 +97,71 @@ class Compiler:
         condition = keeps(arc, drop)
         if count and arc not in self.counted.arcs:
             observation = self.counted.arcs[arc] = Observation()
-            kept = F.count_if(condition).alias("kept")
-            frame = frame.observe(observation, F.count(F.lit(1)).alias("rows"), kept)
+            frame = frame.observe(observation, F.expr("count(1) AS rows"), F.expr(f"count_if({condition}) AS kept"))
         return frame.where(condition)
 
     def _source(self, source: Source, count: bool) -> DataFrame:
-        frame = identified(source, self._raw[source.name])
-        drop = self._plan.drops.get(source.name)
-        if drop is not None:
-            frame = frame.where(keeps(source.name, drop))
-        frame = unpacked(source, frame)
+        frame = dropped_raw(source, self._raw[source.name], self._plan)
         if count and source.name not in self.counted.sources:
             observation = self.counted.sources[source.name] = Observation()
-            frame = frame.observe(observation, *_source_metrics(source))
-        return with_time(source, parsed(source, frame))
+            frame = frame.observe(observation, *(F.expr(metric) for metric in _source_metrics(source, frame)))
+        return parsed(source, frame)
 
 
-def identified(source: Source, raw: DataFrame) -> DataFrame:
-    """Raw rows with their identity: the declared columns where they can be seen, else the payload as it is."""
-    in_raw = bool(source.id) and set(source.id) <= set(raw.columns)
-    return with_identity(raw, source.id if in_raw else (PAYLOAD_COLUMN,) if source.payload else source.id)
-
-
-def unpacked(source: Source, frame: DataFrame) -> DataFrame:
-    """Raw rows with the payload's content in a hidden struct; unchanged where there is no payload."""
-    if source.payload is None:
+def narrowed(graph: Graph, name: str, frame: DataFrame) -> DataFrame:
+    """An operator's rows with the columns that anybody below needs: a persisted copy holds no more."""
+    needed = needed_columns(graph, name)
+    if needed is None:
         return frame
-    inside = [(name, kind) for name, kind in source.schema if name not in frame.columns]
-    schema = StructType.fromDDL(", ".join(f"`{name}` {kind}" for name, kind in inside))
-    schema = StructType([*schema.fields, StructField(CORRUPT, StringType())])
-    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
-    return frame.withColumn(BODY, F.from_json(F.col(PAYLOAD_COLUMN).cast("string"), schema, options))
+    hidden = [column for column in HIDDEN if column in frame.columns]
+    return frame.selectExpr(*(f"`{column}`" for column in needed), *hidden)
 
 
-def is_parsed() -> Column:
-    """True for rows whose payload is a JSON object that fits the schema."""
-    return F.col(BODY).isNotNull() & F.col(BODY)[CORRUPT].isNull()
+def dropped_raw(source: Source, raw: DataFrame, plan: Plan) -> DataFrame:
+    """Raw rows that pass the input's drop, with their identity and, behind the drop, the payload's content in a struct.
+
+    The identity is made of the declared columns where they can be seen, else of the payload, else of the whole row.
+    """
+    seen = bool(source.id) and set(source.id) <= set(raw.columns)
+    identity = source.id if seen else (PAYLOAD_COLUMN,) if source.payload else tuple(raw.columns)
+    frame = raw.selectExpr("*", identity_of(identity))
+    drop = plan.drops.get(source.name)
+    if drop is not None:
+        frame = frame.where(keeps(source.name, drop))
+    if source.payload is not None:
+        inside = ", ".join(f"`{name}` {kind}" for name, kind in source.schema if name not in raw.columns)
+        options = f"map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '{CORRUPT}')"
+        schema = f"{inside}, {CORRUPT} string".replace("'", "\\'")
+        frame = frame.selectExpr("*", f"from_json(string({PAYLOAD_COLUMN}), '{schema}', {options}) AS {BODY}")
+    return frame
+
+
+IS_PARSED = f"({BODY} IS NOT NULL AND {BODY}.{CORRUPT} IS NULL)"
+"""True for rows whose payload is a JSON object that fits the schema."""
 
 
 def parsed(source: Source, frame: DataFrame) -> DataFrame:
-    """Exactly the declared columns and the identity; rows that did not parse are left out."""
-    if source.payload is None:
-        return frame.select(*(name for name, _ in source.schema), IDENTITY)
-    columns = [F.col(name) if name in frame.columns else F.col(BODY)[name].alias(name) for name, _ in source.schema]
-    return frame.where(is_parsed()).select(*columns, IDENTITY)
-
-
-def _source_metrics(source: Source) -> list[Column]:
-    """What is counted behind a source's drop: rows, those that do not parse, those without an event time."""
-    metrics = [F.count(F.lit(1)).alias("kept")]
+    """Exactly the declared columns, the identity and the time; rows that did not parse are left out."""
+    columns = {name: f"`{name}`" for name, _ in source.schema}
     if source.payload is not None:
-        metrics.append(F.count_if(~is_parsed()).alias("rejected"))
-    elif source.event_time is not None:
-        metrics.append(F.count_if(F.col(source.event_time).isNull()).alias("timeless"))
+        frame = frame.where(IS_PARSED)
+        columns = {name: sql if name in frame.columns else f"{BODY}.{sql}" for name, sql in columns.items()}
+    chosen = [f"{sql} AS `{name}`" for name, sql in columns.items()]
+    if source.event_time is not None:
+        chosen.append(f"{columns[source.event_time]} AS {TIME}")
+    return frame.selectExpr(*chosen, IDENTITY)
+
+
+def _source_metrics(source: Source, frame: DataFrame) -> list[str]:
+    """What is counted behind a source's drop: rows, those that do not parse, those without an event time."""
+    metrics = ["count(1) AS kept"]
+    if source.payload is not None:
+        metrics.append(f"count_if(NOT {IS_PARSED}) AS rejected")
+    if source.event_time is not None:
+        inside = source.event_time not in frame.columns
+        missing = f"{BODY if inside else ''}{'.' if inside else ''}`{source.event_time}` IS NULL"
+        metrics.append(f"count_if({missing}{f' AND {IS_PARSED}' if inside else ''}) AS timeless")
     return metrics
-
-
-def with_time(source: Source, frame: DataFrame) -> DataFrame:
-    return frame if source.event_time is None else frame.withColumn(TIME, F.col(source.event_time))
 
 
 def apply_operator(operator: Operator, frames: list[DataFrame], statics: Mapping[str, DataFrame]) -> DataFrame:
@@ -174,10 +181,10 @@ def _applied(operator: Operator, frames: list[DataFrame], statics: Mapping[str, 
     if isinstance(operator, Where):
         return frame.where(operator.predicate)
     if isinstance(operator, Select):
-        chosen = [_column(item) for item in operator.expressions]
-        if any(item == "*" for item in operator.expressions):
-            return frame.select(*chosen)
-        return frame.select(*chosen, *hidden)
+        items = (*operator.expressions, *(() if "*" in _texts(operator.expressions) else hidden))
+        if all(isinstance(item, str) for item in items):
+            return frame.selectExpr(*items)
+        return frame.select(*(_column(item) for item in items))
     if isinstance(operator, WithColumns):
         return frame.withColumns({name: _column(item) for name, item in operator.columns})
     if isinstance(operator, Union):
@@ -192,7 +199,7 @@ def _applied(operator: Operator, frames: list[DataFrame], statics: Mapping[str, 
         return frame.join(static, list(operator.on), operator.how)
     if isinstance(operator, Apply):
         made = resolve(operator)(frame)
-        return made if IDENTITY in made.columns else with_identity(made, ())
+        return made if IDENTITY in made.columns else made.selectExpr("*", identity_of(made.columns))
     assert isinstance(operator, Output)
     return frame
 
@@ -209,10 +216,9 @@ def resolve(operator: Apply) -> Callable[[DataFrame], DataFrame]:
     return found
 
 
+def _texts(items: Iterable[object]) -> set[str]:
+    return {item for item in items if isinstance(item, str)}
+
+
 def _column(item: object) -> Column:
     return F.expr(item) if isinstance(item, str) else item  # type: ignore[return-value]  # a Column, as declared
-
-
-def visible(frame: DataFrame) -> DataFrame:
-    """Without the hidden columns."""
-    return frame.drop(*HIDDEN)

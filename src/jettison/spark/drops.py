@@ -7,9 +7,7 @@ Spark compiles a filter anew when a constant in it changes.
 from __future__ import annotations
 
 import hashlib
-
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from collections.abc import Sequence
 
 from jettison.plan.plan import Drop
 
@@ -25,13 +23,20 @@ def arc_seed(arc: str) -> int:
     return int.from_bytes(hashlib.blake2b(arc.encode(), digest_size=4).digest(), "big")
 
 
-def keeps(arc: str, drop: Drop) -> Column:
-    """The condition under which a row passes the drop on an arc."""
-    bucket = F.shiftrightunsigned(F.xxhash64(F.col(IDENTITY), F.lit(arc_seed(arc))), 64 - _BITS)
-    return bucket < F.lit(round(drop.keep * 2**_BITS))
+def keeps(arc: str, drop: Drop) -> str:
+    """The condition, in SQL, under which a row passes the drop on an arc.
+
+    >>> from jettison.plan.plan import Random
+    >>> keeps("trips", Random(0.25))
+    'shiftrightunsigned(xxhash64(_jt_id, 1566174407L), 44) < 262144'
+    """
+    return f"shiftrightunsigned(xxhash64({IDENTITY}, {arc_seed(arc)}L), {64 - _BITS}) < {round(drop.keep * 2**_BITS)}"
 
 
-def with_identity(frame: DataFrame, columns: tuple[str, ...]) -> DataFrame:
-    """Add the hidden identity: a hash of the named columns, or of all where none is named."""
-    chosen = [frame[column] for column in (columns or tuple(c for c in frame.columns if c not in HIDDEN))]
-    return frame.withColumn(IDENTITY, F.xxhash64(*chosen))
+def identity_of(columns: Sequence[str]) -> str:
+    """The hidden identity, in SQL: a hash of these columns.
+
+    >>> identity_of(["trip", "zone"])
+    'xxhash64(`trip`, `zone`) AS _jt_id'
+    """
+    return f"xxhash64({', '.join(f'`{column}`' for column in columns)}) AS {IDENTITY}"

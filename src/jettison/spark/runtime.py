@@ -6,7 +6,7 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pyspark.errors import StreamingQueryException
@@ -50,6 +50,7 @@ def start(
     checkpoint: str | None = None,
     shedding: bool = True,
     profile: Profile | None = None,
+    shared: Iterable[str] | None = None,
     statics: Mapping[str, DataFrame] | None = None,
     metrics_port: int | None = None,
     live: bool = False,
@@ -67,7 +68,9 @@ def start(
     shedding
         False measures and reports, but drops nothing.
     profile
-        Costs as known from elsewhere; by default they are measured on the first batch.
+        Costs as known from elsewhere; by default they are measured on the first batch of some size.
+    shared
+        With a profile: the operators whose rows are persisted because several outputs read them.
     statics
         The tables that joins name.
     metrics_port
@@ -88,7 +91,9 @@ def start(
     folder = Checkpoint(checkpoint or tempfile.mkdtemp(prefix="jettison-"), graph, spark)
     try:
         metrics = None if metrics_port is None else Metrics(metrics_port)
-        return Run(spark, graph, sources, chosen, tables, settings, folder, profile, metrics, live)
+        run = Run(spark, graph, chosen, tables, settings, folder, profile, shared, metrics, live)
+        run.begin(sources)
+        return run
     except BaseException:
         folder.close()
         raise
@@ -101,12 +106,12 @@ class Run:
         self,
         spark: SparkSession,
         graph: Graph,
-        sources: Mapping[str, DataFrame],
         sinks: Mapping[str, Sink],
         statics: Mapping[str, DataFrame],
         settings: Settings,
         checkpoint: Checkpoint,
         profile: Profile | None,
+        shared: Iterable[str] | None,
         metrics: Metrics | None,
         live: bool,
     ) -> None:
@@ -118,7 +123,7 @@ class Run:
         self._runner = BatchRunner(spark, graph, sinks, self._statics, f"{checkpoint.path}/rejects")
         known = profile or checkpoint.profile()
         self._calibrated = known is not None
-        self._runner.shared = checkpoint.shared()
+        self._runner.shared = checkpoint.shared() if shared is None else frozenset(shared)
         self.controller = Controller(graph, settings, known or assumed_profile(graph))
         self._totals = Totals(graph, settings.budget_us / 1000)
         self.history: deque[tuple[BatchSample, Plan]] = deque(maxlen=_HISTORY)
@@ -132,14 +137,29 @@ class Run:
         self._view = LiveView(self) if live else None
         self._started = time.time()
         self._ended: float | None = None
-        self.query: StreamingQuery = (
-            merge(graph, sources)
-            .writeStream.queryName(f"jettison-{graph.name}-{id(self):x}")
-            .trigger(processingTime=f"{settings.trigger_ms:.0f} milliseconds")
-            .option("checkpointLocation", checkpoint.spark_path)
+        self._query: StreamingQuery | None = None
+
+    def begin(self, sources: Mapping[str, DataFrame]) -> None:
+        """Start the one streaming query."""
+        self._query = (
+            merge(self.graph, sources)
+            .writeStream.queryName(f"jettison-{self.graph.name}-{id(self):x}")
+            .trigger(processingTime=f"{self.settings.trigger_ms:.0f} milliseconds")
+            .option("checkpointLocation", self._checkpoint.spark_path)
             .foreachBatch(self._on_batch)
             .start()
         )
+
+    @property
+    def query(self) -> StreamingQuery:
+        """Spark's handle of the query."""
+        assert self._query is not None
+        return self._query
+
+    @property
+    def shared(self) -> frozenset[str]:
+        """Operators whose rows are persisted for several outputs."""
+        return self._runner.shared
 
     @property
     def is_active(self) -> bool:
@@ -272,8 +292,7 @@ class Run:
 
     def _learn_bookkeeping(self) -> None:
         """What a trigger costs beside the batch itself, from Spark's own account of the batch before."""
-        query = getattr(self, "query", None)
-        progress = None if query is None else query.lastProgress
+        progress = None if self._query is None else self._query.lastProgress
         if progress is not None and progress.get("numInputRows", 0) > 0:
             spent = progress["durationMs"]
             self._bookkeeping_ms.update(max(0.0, spent.get("triggerExecution", 0) - spent.get("addBatch", 0)))

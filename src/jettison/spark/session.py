@@ -18,6 +18,7 @@ _SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.inMemoryColumnarStorage.compressed": "false",
     "spark.sql.codegen.cache.maxEntries": "2000",
+    "spark.sql.dataFrameQueryContext.enabled": "false",  # records the caller's line for every column: slow to build with
     # the default one forks a process for every rename on a local disk: 100 ms a batch
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"

@@ -83,9 +83,7 @@ def split(graph: Graph, batch: DataFrame) -> dict[str, DataFrame]:
     names = [source.name for source in graph.sources]
     if len(names) == 1:
         return {names[0]: batch}
-    return {
-        name: batch.where(F.col(TAG) == number).select(f"_jt_{number}.*") for number, name in enumerate(names)
-    }
+    return {name: batch.where(F.col(TAG) == number).select(f"_jt_{number}.*") for number, name in enumerate(names)}
 
 
 def count_rows(graph: Graph, batch: DataFrame) -> dict[str, int]:

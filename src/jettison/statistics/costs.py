@@ -30,14 +30,16 @@ class CostModel:
         self._ends = graph.segment_ends
         self._segments = sorted(set(self._ends.values()))
         self._fit = LeastSquares([1.0] * (2 + len(self._segments)))
+        self._steps = [
+            (graph.arcs_into(operator.name), self._segments.index(self._ends[operator.name]), start.cost(operator.name))
+            for operator in graph.operators
+        ]
         self._selectivity = {name: Smoothed(_SELECTIVITY_WEIGHT, value) for name, value in start.selectivity.items()}
         self.profile = start
 
     def predict_ms(self, rows: Mapping[str, float], keeps: Mapping[str, float]) -> float:
         """How long a batch with these rows and drops takes."""
-        return sum(
-            factor * part for factor, part in zip(self._fit.get(), self._parts_ms(rows, keeps), strict=True)
-        )
+        return sum(factor * part for factor, part in zip(self._fit.get(), self._parts_ms(rows, keeps), strict=True))
 
     def update_time(self, rows: Mapping[str, float], keeps: Mapping[str, float], duration_ms: float) -> None:
         """Learn from one batch's time."""
@@ -53,13 +55,12 @@ class CostModel:
 
     def _parts_ms(self, rows: Mapping[str, float], keeps: Mapping[str, float]) -> list[float]:
         """The predicted parts of a batch's time as calibrated: fixed, reading, then each segment."""
-        on = flows(self._graph, replace(self._start, selectivity=self.profile.selectivity), rows, keeps)
-        work = dict.fromkeys(self._segments, 0.0)
-        for operator in self._graph.operators:
-            entering = sum(on[arc] for arc in self._graph.arcs_into(operator.name))
-            work[self._ends[operator.name]] += entering * self._start.cost(operator.name) / 1000
+        on = flows(self._graph, self.profile, rows, keeps)
+        work = [0.0] * len(self._segments)
+        for arcs, segment, cost_us in self._steps:
+            work[segment] += cost_us * sum([on[arc] for arc in arcs]) / 1000
         reading = sum(self._start.read_us.get(source, 0.0) * count for source, count in rows.items()) / 1000
-        return [self._start.fixed_ms, reading, *work.values()]
+        return [self._start.fixed_ms, reading, *work]
 
     def _refresh(self) -> None:
         fixed, reading, *segments = self._fit.get()

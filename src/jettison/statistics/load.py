@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from jettison.network.graph import Graph, arc_name
+from jettison.network.graph import Graph
 from jettison.statistics.profile import Profile
 
 
@@ -21,9 +21,11 @@ def load_coefficients(graph: Graph, profile: Profile) -> dict[str, float]:
     {'s': 13.0, 's>w': 12.0, 'w>o': 4.0}
     """
     through: dict[str, float] = {}
+    costs, passes = profile.cost_us, profile.selectivity
     for operator in reversed(graph.operators):
-        after = sum(through[head] for head in graph.consumers[operator.name])
-        through[operator.name] = profile.cost(operator.name) + profile.passes(operator.name) * after
+        name = operator.name
+        after = sum([through[head] for head in graph.consumers[name]])
+        through[name] = costs.get(name, 0.0) + passes.get(name, 1.0) * after
     return {arc: through[operator.name] for operator in graph.operators for arc in graph.arcs_into(operator.name)}
 
 
@@ -37,15 +39,16 @@ def flows(
     >>> flows(graph, Profile({}, {"w": 0.5}), {"s": 100}, {"s": 0.8})
     {'s': 80.0, 's>w': 80.0, 'w>o': 40.0}
     """
-    kept = keeps or {}
+    kept, passes = keeps or {}, profile.selectivity
     on: dict[str, float] = {}
     for operator in graph.operators:
-        arcs = graph.arcs_into(operator.name)
-        if not operator.inputs:
-            on[operator.name] = rows.get(operator.name, 0.0) * kept.get(operator.name, 1.0)
-        out = sum(on[arc] for arc in arcs) * profile.passes(operator.name)
-        for head in graph.consumers[operator.name]:
-            arc = arc_name(operator.name, head)
+        name = operator.name
+        if operator.inputs:
+            entering = sum([on[arc] for arc in graph.arcs_into(name)])
+        else:
+            entering = on[name] = rows.get(name, 0.0) * kept.get(name, 1.0)
+        out = entering * passes.get(name, 1.0)
+        for arc in graph.arcs_out_of(name):
             on[arc] = out * kept.get(arc, 1.0)
     return on
 

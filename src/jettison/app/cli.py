@@ -1,0 +1,62 @@
+"""The command line: declares the commands, and turns faults into one line and an exit code."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import version
+from typing import Annotated, Any, NoReturn
+
+import typer
+from typer.core import TyperGroup
+
+from jettison.app import experiment
+from jettison.app.explain import check, explain
+from jettison.app.plan import plan
+from jettison.app.run import demo, run
+from jettison.app.screen import fault
+from jettison.errors import JettisonError
+
+
+class OneLineFaults(TyperGroup):
+    """One line on stderr; exit code 1 for a fault in a file or a run, 2 for a command that cannot be meant."""
+
+    def main(self, *args: Any, **settings: Any) -> NoReturn:
+        try:
+            code = super().main(*args, **{**settings, "standalone_mode": False})
+        except JettisonError as error:
+            fault(str(error))
+            code = 1
+        except typer.TyperException as error:
+            context = getattr(error, "ctx", None)
+            command = context.command_path if context else "jettison"
+            fault(f"{error.format_message().rstrip('.')}. See `{command} --help`.")
+            code = error.exit_code
+        except typer.Abort:
+            code = 1
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+app = typer.Typer(cls=OneLineFaults, pretty_exceptions_enable=False, add_completion=False)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"jettison {version('jettison')}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def main(
+    context: typer.Context,
+    _: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Load shedding for Spark Structured Streaming: results stay fresh in a burst, and say how complete they are."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+for command in (check, plan, explain, run, demo):
+    app.command()(command)
+app.add_typer(experiment.app, name="experiment")

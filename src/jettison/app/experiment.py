@@ -1,0 +1,106 @@
+"""`jettison experiment`: list them, run them, say what they found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jettison.app.screen import err, fault, first_line, number, out, plain_table
+from jettison.errors import StartError
+from jettison.experiments import harness
+from jettison.experiments.harness import Experiment, Result
+
+app = typer.Typer(help="Results of the seeds, run again.")
+
+
+@app.command("list")
+def list_() -> None:
+    """Show all experiments, with the section of the seed that each one reruns."""
+    table = plain_table()
+    for heading in ("name", "seed", "what it shows"):
+        table.add_column(heading, overflow="fold", no_wrap=heading != "what it shows")
+    for each in harness.EXPERIMENTS:
+        table.add_row(each.name, each.section, each.summary)
+    out.print(table)
+
+
+@app.command("run")
+def run(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="One of `jettison experiment list`.")] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Run all of them, one after another.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="A short form, for the test suite.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON, last on stdout.")] = False,
+    folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where CSV and PNG go.")] = Path(
+        "out/experiments"
+    ),
+) -> None:
+    """Run an experiment, show its metrics and checks, write its table and its picture. Exit code 1: a check failed."""
+    if (name is None) == (not all_):
+        raise typer.BadParameter("give the NAME of an experiment or --all, one of the two.")
+    chosen = harness.EXPERIMENTS if name is None else (_known(name),)
+    _make_folder(folder)
+    results = [_run(each, quick, folder, keep_going=all_) for each in chosen]
+    found = [result for result in results if result is not None]
+    if len(results) > 1:
+        good = sum(result.passed for result in found)
+        typer.echo(f"{good} of {len(results)} experiments passed")
+    if json:
+        for result in found:
+            typer.echo(result.to_json())
+    if len(found) < len(results) or not all(result.passed for result in found):
+        raise typer.Exit(1)
+
+
+def _known(name: str) -> Experiment:
+    found = harness.experiment(name)
+    if found is None:
+        known = ", ".join(each.name for each in harness.EXPERIMENTS)
+        raise StartError(f"there is no experiment {name!r}: choose one of {known}.")
+    return found
+
+
+def _make_folder(folder: Path) -> None:
+    """Now, not after minutes of work."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StartError(f"--out {str(folder)!r} is no folder to write into: {error.strerror}.") from error
+
+
+def _run(each: Experiment, quick: bool, folder: Path, *, keep_going: bool) -> Result | None:
+    """One experiment, shown and saved; None when it broke off and others are to follow."""
+    with err.status(f"{each.name} is running") as status:
+
+        def say(message: str) -> None:
+            err.print(f"{each.name}: {message}")
+            status.update(f"{each.name}: {message}")
+
+        try:
+            result = each.run(quick=quick, say=say)
+        except Exception as error:
+            if not keep_going:
+                raise
+            fault(f"{each.name} broke off: {type(error).__name__}: {first_line(error)}")
+            return None
+    _show(result)
+    for path in harness.save(result, folder):
+        typer.echo(f"wrote {path}")
+    return result
+
+
+def _show(result: Result) -> None:
+    metrics = plain_table(title=result.name)
+    metrics.add_column("metric", overflow="fold")
+    metrics.add_column("value", justify="right", no_wrap=True)
+    for name, value in result.metrics.items():
+        metrics.add_row(name, number(value))
+    checks = plain_table()
+    checks.add_column("check", overflow="fold")
+    checks.add_column("result", no_wrap=True)
+    for claim, holds in result.checks.items():
+        checks.add_row(claim, "pass" if holds else "FAIL", style="" if holds else "bold red")
+    for table in (metrics, checks):
+        if table.row_count:
+            out.print(table)

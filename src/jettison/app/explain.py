@@ -1,0 +1,99 @@
+"""`jettison check` and `jettison explain`: the network as a picture, bare or with what each part costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from jettison.app.plan import Headroom, Rates, SpecPath
+from jettison.app.screen import kept, number, out, paragraph, percent, plain_table
+from jettison.app.situation import Situation, load_spec, read_profile, situation
+from jettison.network.graph import Graph, arc_name
+from jettison.network.places import read_places
+from jettison.network.render import as_mermaid, as_text
+from jettison.statistics.load import flows, load_coefficients
+
+
+def check(spec: SpecPath) -> None:
+    """Read a specification, check all of it, and show its network. Needs no Spark."""
+    read, graph = load_spec(spec)
+    if read.profile is not None:
+        read_profile(str(spec), graph, read.profile)
+    if read.run is not None:
+        read_places(read, graph)
+    paragraph(as_text(graph))
+    between = len(graph.operators) - len(graph.sources) - len(graph.outputs)
+    counts = ((len(graph.sources), "source"), (between, "operator"), (len(graph.outputs), "output"))
+    typer.echo("ok: " + ", ".join(f"{count} {word}{'' if count == 1 else 's'}" for count, word in counts))
+
+
+def explain(
+    spec: SpecPath,
+    rows_per_s: Rates = None,
+    headroom: Headroom = None,
+    mermaid: Annotated[bool, typer.Option("--mermaid", help="Print a Mermaid flow chart for a document.")] = False,
+) -> None:
+    """Show where the work goes, how much it is at these rates, and which drops they need. Needs no Spark."""
+    now = situation(spec, rows_per_s or (), headroom)
+    if mermaid:
+        arc_notes = {arc: f"keep {share}" for arc, share in kept(now.plan).items()}
+        typer.echo(f"%% {now.verdict()}")
+        typer.echo(as_mermaid(now.graph, _notes(now), arc_notes))
+        return
+    paragraph(f"network {now.graph.name}")
+    out.print(_table(now))
+    paragraph(now.verdict())
+
+
+def _notes(now: Situation) -> dict[str, str]:
+    """Cost, selectivity and load coefficient of every operator."""
+    profile = now.problem.profile
+    loads = load_coefficients(now.graph, profile)
+    notes = {}
+    for operator in now.graph.operators:
+        cost, passes = number(profile.cost(operator.name)), percent(profile.passes(operator.name))
+        load = number(loads[now.graph.arcs_into(operator.name)[0]])
+        notes[operator.name] = f"cost {cost} us, passes {passes}, load {load} us"
+    return notes
+
+
+def _table(now: Situation) -> Table:
+    profile = now.problem.profile
+    loads = load_coefficients(now.graph, profile)
+    rates = flows(now.graph, profile, now.rows_per_s)
+    shares = kept(now.plan)
+    table = plain_table(
+        caption="cost: work per row here; passes: rows out per row in; load: work per row from here to the outputs; "
+        "drop: what the needed plan keeps of the rows that come here"
+    )
+    table.add_column("operator", overflow="fold")
+    for heading in ("cost\nus/row", "passes", "load\nus/row", "rows/s", "of\ncapacity", "drop\nkeeps"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for depth, name, arc, is_first in _walk(now.graph):
+        indented = f"{'  ' * depth}{name}"
+        arriving = [f"{rates[arc]:,.0f}", percent(rates[arc] * profile.cost(name) / 1e6), shares.get(arc, "")]
+        if is_first:
+            here = (number(profile.cost(name)), percent(profile.passes(name)), number(loads[arc]))
+            table.add_row(indented, *here, *arriving)
+        else:
+            table.add_row(f"{indented} (see above)", "", "", number(loads[arc]), *arriving)
+    fixed = profile.fixed_ms / 1000 / now.trigger_s
+    table.add_section()
+    table.add_row("fixed, per batch", "", "", "", "", percent(fixed), "")
+    table.add_row("all", "", "", "", "", percent(now.load()), "")
+    return table
+
+
+def _walk(graph: Graph) -> Iterator[tuple[int, str, str, bool]]:
+    """Every arc once, depth first from the sources: how deep, the operator it leads to, its name, first arc there?"""
+    seen: set[str] = set()
+    waiting = [(0, source.name, source.name) for source in reversed(graph.sources)]
+    while waiting:
+        depth, name, arc = waiting.pop()
+        yield depth, name, arc, name not in seen
+        if name not in seen:
+            seen.add(name)
+            waiting += [(depth + 1, head, arc_name(name, head)) for head in reversed(graph.consumers[name])]

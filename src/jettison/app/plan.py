@@ -1,0 +1,77 @@
+"""`jettison plan`: the road map as a table, and the row that the given rates need."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from rich.table import Table
+
+from jettison.app.screen import kept, out, paragraph, percent, plain_table
+from jettison.app.situation import Situation, situation
+
+SpecPath = Annotated[Path, typer.Argument(metavar="SPEC", help="A YAML specification.", show_default=False)]
+Rates = Annotated[
+    list[str] | None,
+    typer.Option("--rows-per-s", metavar="SOURCE=N", help="Rate of a source in place of the profile's; repeatable."),
+]
+Headroom = Annotated[
+    float | None,
+    typer.Option(help="Share of capacity to use, in place of run.headroom (0.9 unless the file says otherwise)."),
+]
+
+_MOST_COLUMNS = 4
+
+
+def plan(
+    spec: SpecPath,
+    rows_per_s: Rates = None,
+    headroom: Headroom = None,
+    most: Annotated[int, typer.Option(min=2, help="Show at most so many rows of the road map.")] = 20,
+) -> None:
+    """Show what would be shed, in which order and at what price, from the file's profile. Needs no Spark."""
+    now = situation(spec, rows_per_s or (), headroom)
+    rates = ", ".join(f"{name} {rate:,.0f} rows/s" for name, rate in now.rows_per_s.items())
+    paragraph(f"road map of network {now.graph.name}: {len(now.road_map)} rows, for {rates}")
+    out.print(_table(now, chosen_rows(len(now.road_map), most, now.plan.row)))
+    paragraph(now.verdict())
+
+
+def chosen_rows(count: int, most: int, needed: int) -> list[int]:
+    """At most `most` of `count` rows, evenly spread: the first, the last, and the needed one in place of its neighbour.
+
+    >>> chosen_rows(101, most=5, needed=60)
+    [0, 25, 60, 75, 100]
+    >>> chosen_rows(3, most=5, needed=1)
+    [0, 1, 2]
+    """
+    rows = sorted({int(row) for row in np.linspace(0, count - 1, min(most, count)).round()})
+    inner = rows[1:-1]
+    if needed not in rows and inner:
+        rows[1 + min(range(len(inner)), key=lambda place: abs(inner[place] - needed))] = needed
+    return rows
+
+
+def _table(now: Situation, rows: list[int]) -> Table:
+    table = plain_table("drops: what the drop on an arc keeps; outputs: the share that is delivered")
+    for heading in ("row", "saves\nms/s", "saves\nof load"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("drops", overflow="fold", min_width=20)
+    names = [output.name for output in now.graph.outputs]
+    in_columns = len(names) <= _MOST_COLUMNS
+    for heading in names if in_columns else ["delivered"]:
+        table.add_column(heading, justify="right" if in_columns else "left", overflow="fold")
+    table.add_column("utility", justify="right", no_wrap=True)
+    for row in rows:
+        each = now.road_map.plan(row, now.problem.rows, "")
+        drops = "\n".join(f"{arc} {share}" for arc, share in kept(each).items())
+        shares = [percent(each.delivered[name]) for name in names]
+        delivered = shares if in_columns else ["\n".join(map(" ".join, zip(names, shares, strict=True)))]
+        of_load = percent(each.saves_us / now.problem.load_us if now.problem.load_us else 0.0)
+        saves = f"{each.saves_us / 1000 / now.trigger_s:,.0f}"
+        needed = row == now.needed_row
+        mark = f"> {row}" if needed else str(row)
+        table.add_row(mark, saves, of_load, drops, *delivered, f"{each.utility:.3f}", style="bold" if needed else "")
+    return table

@@ -1,0 +1,113 @@
+"""`jettison run` and `jettison demo`: a network on Spark, on this machine. Spark is loaded only here."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from jettison.app.plan import SpecPath
+from jettison.app.screen import err, fault, first_line, out
+from jettison.app.situation import load_spec
+from jettison.errors import StartError
+from jettison.network.places import read_places
+
+if TYPE_CHECKING:
+    from jettison.spark.runtime import Run
+
+_POLL_S = 0.5
+
+
+def run(
+    spec: SpecPath,
+    seconds: Annotated[
+        float | None, typer.Option("--for", metavar="SECONDS", help="Stop after so long; else run until Ctrl-C.")
+    ] = None,
+    no_shedding: Annotated[bool, typer.Option("--no-shedding", help="Measure and report, but drop nothing.")] = False,
+    metrics_port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="Serve Prometheus metrics on this port of 127.0.0.1 (0: any).")
+    ] = None,
+    cores: Annotated[int | None, typer.Option(min=1, help="Cores for Spark; all of them unless given.")] = None,
+) -> None:
+    """Run a specification on local Spark and report. Ctrl-C stops it between two batches."""
+    if seconds is not None and not seconds > 0:
+        raise typer.BadParameter(f"--for is {seconds:g}: give a number of seconds above 0.")
+    read, graph = load_spec(spec)
+    read_places(read, graph)
+    with err.status("starting Spark"):
+        from jettison.spark.from_spec import start_spec
+        from jettison.spark.session import local_session
+
+        try:
+            session = local_session(f"jettison-{graph.name}", cores)
+        except Exception as error:
+            remedy = "It needs Java 17 or newer: see `java -version`."
+            raise StartError(f"Spark does not start: {first_line(error)} {remedy}") from error
+    try:
+        with _stop_signals() as stopping:
+            running = start_spec(
+                read, session, shedding=not no_shedding, metrics_port=metrics_port, live=out.is_terminal
+            )
+            if running.metrics is not None:
+                typer.echo(f"metrics: http://127.0.0.1:{running.metrics.port}/metrics", err=True)
+            _watch(running, seconds, stopping)
+    finally:
+        session.stop()
+
+
+def demo(
+    seconds: Annotated[float, typer.Option(help="How long the demo runs.")] = 60.0,
+    quick: Annotated[bool, typer.Option("--quick", help="A short one, for tests.")] = False,
+    folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where it writes.")] = Path("out/demo"),
+) -> None:
+    """A burst against a small network: watch it shed, and what it says about the results."""
+    if not seconds > 0:
+        raise typer.BadParameter(f"--seconds is {seconds:g}: give a number of seconds above 0.")
+    from jettison.experiments.demo import run_demo
+
+    raise typer.Exit(run_demo(seconds, quick, folder, out))
+
+
+def _watch(running: Run, seconds: float | None, stopping: threading.Event) -> None:
+    """Wait for the end, whoever brings it about, and report; what has run is reported even when the run failed."""
+    deadline = None if seconds is None else time.monotonic() + seconds
+    try:
+        while not stopping.is_set() and (deadline is None or time.monotonic() < deadline):
+            left_s = _POLL_S if deadline is None else min(_POLL_S, max(0.01, deadline - time.monotonic()))
+            if running.await_termination(left_s):
+                break
+        else:
+            running.stop()
+    finally:
+        typer.echo(str(running.report()))
+
+
+@contextmanager
+def _stop_signals() -> Iterator[threading.Event]:
+    """An event that Ctrl-C sets, or a polite kill. The second one is not polite any more.
+
+    PySpark's own handler cancels all jobs at once, in the middle of a batch: this one takes its place.
+    """
+    stopping = threading.Event()
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        if stopping.is_set():
+            raise KeyboardInterrupt
+        stopping.set()
+        fault("stopping after this batch (once more: at once)")
+
+    for number in before:
+        signal.signal(number, ask)
+    try:
+        yield stopping
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,74 @@
+"""What every command prints with: results go to stdout, everything about the way there to stderr."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import textwrap
+from collections.abc import Mapping
+from typing import Any
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from jettison.plan.plan import Plan
+
+out = Console(highlight=False, markup=False)
+"""For tables: plain cells, no colours that nobody asked for."""
+
+err = Console(stderr=True, highlight=False, markup=False)
+"""For spinners and progress."""
+
+
+def fault(message: str) -> None:
+    """One line on stderr, however the message was laid out."""
+    typer.echo(" ".join(message.split()), err=True)
+
+
+def first_line(error: BaseException) -> str:
+    """What a foreign exception says, without the pages that may follow.
+
+    >>> first_line(RuntimeError("no Java\\n  at org.apache..."))
+    'no Java'
+    """
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
+def paragraph(text: str) -> None:
+    """Indented text: as it is into files and pipes, wrapped below its own indentation on a terminal."""
+    width = shutil.get_terminal_size((80, 24)).columns if sys.stdout.isatty() else 0
+    for line in text.splitlines():
+        indent = " " * (len(line) - len(line.lstrip()) + 4)
+        typer.echo(textwrap.fill(line, width, subsequent_indent=indent) if 40 <= width < len(line) else line)
+
+
+def plain_table(caption: str | None = None, title: str | None = None) -> Table:
+    """A table without vertical lines: on 80 columns every one of them counts."""
+    left: dict[str, Any] = {"title_justify": "left", "caption_justify": "left", "title_style": "bold"}
+    return Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 0, 0, 1), caption=caption, title=title, **left)
+
+
+def percent(share: float) -> str:
+    """A share for reading, a third digit where it matters.
+
+    >>> percent(1.0), percent(0.4633), percent(12.5)
+    ('100 %', '46.3 %', '1250 %')
+    """
+    text = f"{100 * share:.1f}"
+    return f"{text.removesuffix('.0')} %"
+
+
+def number(value: float) -> str:
+    """A measured number for reading.
+
+    >>> number(1234567.8), number(0.123456), number(12)
+    ('1,234,568', '0.1235', '12')
+    """
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def kept(plan: Plan) -> Mapping[str, str]:
+    """What each drop of a plan lets through, by arc."""
+    return {arc: percent(drop.keep) for arc, drop in plan.drops.items()}

@@ -1,0 +1,130 @@
+"""A specification at given rates: its load, its road map, and the plan that it needs. No Spark."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+from jettison.app.screen import percent
+from jettison.control.loop import Settings
+from jettison.errors import NetworkError
+from jettison.network.durations import duration_ms
+from jettison.network.graph import Graph
+from jettison.network.spec import ProfileSpec, RunSpec, Spec, read_spec
+from jettison.plan.plan import Infeasible, Plan
+from jettison.plan.problem import Problem
+from jettison.plan.roadmap import RoadMap, RoadMapShedder, build_road_map
+from jettison.statistics.profile import Profile
+
+
+@dataclass(frozen=True)
+class Situation:
+    """One batch's worth of the given rates as a problem, and the answer to it."""
+
+    problem: Problem
+    rows_per_s: Mapping[str, float]
+    trigger_s: float
+    headroom: float
+    road_map: RoadMap
+    answer: Plan | Infeasible
+
+    @property
+    def graph(self) -> Graph:
+        return self.problem.graph
+
+    @property
+    def plan(self) -> Plan:
+        """The plan that is needed, or the one that comes nearest."""
+        return self.answer.best if isinstance(self.answer, Infeasible) else self.answer
+
+    @property
+    def needed_row(self) -> int | None:
+        """The road map's row that these rates need; None when no row suffices."""
+        return None if isinstance(self.answer, Infeasible) else self.answer.row
+
+    def load(self, saved_us: float = 0.0) -> float:
+        """Work per second over capacity, 1 being all of it."""
+        return (self.problem.load_us - saved_us) / (1e6 * self.trigger_s)
+
+    def verdict(self) -> str:
+        """What these rates need, in words."""
+        load = f"The load is {percent(self.load())} of capacity, the headroom {percent(self.headroom)}:"
+        if isinstance(self.answer, Infeasible):
+            return f"{load} no row suffices, {self.answer.reason}"
+        if self.answer.row == 0:
+            return f"{load} row 0 suffices, nothing is shed."
+        left = percent(self.load(self.answer.saves_us))
+        return f"{load} row {self.answer.row} of {len(self.road_map) - 1} is needed, which leaves {left}."
+
+
+def load_spec(path: Path) -> tuple[Spec, Graph]:
+    """A specification file and its network, checked."""
+    try:
+        spec = read_spec(path)
+    except (OSError, UnicodeDecodeError) as error:
+        raise NetworkError(f"{path} cannot be read: {error}. Give a YAML file in UTF-8.") from error
+    return spec, spec.graph()
+
+
+def read_profile(origin: str, graph: Graph, spec: ProfileSpec) -> Profile:
+    """A file's `profile` section, checked against its network."""
+    profile = Profile(spec.cost_us, spec.selectivity, spec.fixed_ms)
+    profile.check(graph)
+    for name, cost in (*spec.cost_us.items(), *spec.selectivity.items(), ("fixed_ms", spec.fixed_ms)):
+        if not math.isfinite(cost):
+            raise NetworkError(f"{origin}: profile says {cost} for {name!r}: give a finite number.")
+    for name, rate in spec.rows_per_s.items():
+        _check_rate(f"{origin}: profile.rows_per_s", graph, name, rate)
+    return profile
+
+
+def situation(path: Path, given: Iterable[str], headroom: float | None) -> Situation:
+    """A file at the rates of its profile, those in `given` ("source=rows") put in their place."""
+    spec, graph = load_spec(path)
+    if spec.profile is None or not spec.profile.cost_us:
+        raise NetworkError(
+            f"{path} has no profile.cost_us to plan with: add `profile: {{cost_us: {{operator: microseconds}}, "
+            f"selectivity: {{...}}, rows_per_s: {{...}}}}`; a run with a checkpoint measures them (profile.json)."
+        )
+    profile = read_profile(str(path), graph, spec.profile)
+    rates = {**spec.profile.rows_per_s, **_rates(given, graph)}
+    for source in graph.sources:
+        if source.name not in rates:
+            raise NetworkError(
+                f"source {source.name!r} has no rate: add profile.rows_per_s.{source.name} to {path}, "
+                f"or --rows-per-s {source.name}=1000."
+            )
+    run = spec.run or RunSpec()
+    settings = Settings(duration_ms(run.trigger, "run.trigger"), run.headroom if headroom is None else headroom)
+    trigger_s = settings.trigger_ms / 1000
+    problem = Problem(graph, profile, {name: rate * trigger_s for name, rate in rates.items()}, settings.budget_us)
+    road_map = build_road_map(graph, profile, problem.rows)
+    answer = RoadMapShedder(road_map).plan(problem)
+    return Situation(problem, rates, trigger_s, settings.headroom, road_map, answer)
+
+
+def _rates(given: Iterable[str], graph: Graph) -> dict[str, float]:
+    rates: dict[str, float] = {}
+    for text in given:
+        name, equals, amount = text.partition("=")
+        try:
+            rate = float(amount.replace("_", ""))
+        except ValueError:
+            equals, rate = "", 0.0
+        if not equals:
+            raise typer.BadParameter(f"--rows-per-s {text!r} is not of the form SOURCE=N, such as trips=20000.")
+        _check_rate("--rows-per-s", graph, name, rate)
+        rates[name] = rate
+    return rates
+
+
+def _check_rate(place: str, graph: Graph, name: str, rate: float) -> None:
+    names = [source.name for source in graph.sources]
+    if name not in names:
+        raise NetworkError(f"{place}: {name!r} is not a source of network {graph.name!r}; sources: {', '.join(names)}.")
+    if not (math.isfinite(rate) and rate >= 0):
+        raise NetworkError(f"{place} of {name!r} is {rate}: give rows per second of at least 0.")

@@ -1,0 +1,46 @@
+"""A burst of ten times the capacity for five seconds: no batch may run far past its budget.
+
+Claim: because a batch's size is known before its plan is made, a burst of any height is cut down in its first batch.
+"""
+
+from __future__ import annotations
+
+from jettison.experiments.capacity import measure_capacity
+from jettison.experiments.harness import Result, Say
+from jettison.experiments.overload import TRIGGER_MS, timed_run
+from jettison.experiments.timeline import draw, p99_ms, table
+from jettison.experiments.workload import taxi_network
+from jettison.network.rates import Burst
+from jettison.spark.session import local_session
+
+
+def run(*, quick: bool, say: Say) -> Result:
+    before_s, length_s, after_s = (4.0, 3.0, 4.0) if quick else (12.0, 5.0, 10.0)
+    spark = local_session()
+    capacity = measure_capacity(spark, taxi_network(), say, batches=6 if quick else 12)
+    rate = Burst(0.5 * capacity.rows_per_s, 10 * capacity.rows_per_s, at_s=before_s, length_s=length_s)
+    say(f"half the capacity, then a burst of ten times the capacity for {length_s:.0f} s")
+    running = timed_run(spark, capacity, rate, before_s + length_s + after_s)
+    budget_ms = running.settings.budget_us / 1000
+    samples = [sample for sample, _ in running.history]
+    longest = max(sample.duration_ms for sample in samples) / budget_ms
+    rows = table(running, "burst")
+    return Result(
+        "burst",
+        {
+            "longest_over_budget": round(longest, 3),
+            "capacity_rows_per_s": round(capacity.rows_per_s),
+            "largest_batch_over_capacity": round(
+                max(sum(s.rows_in.values()) for s in samples) / capacity.rows_per_s, 2
+            ),
+            "p99_triggers": round(p99_ms(samples) / TRIGGER_MS, 3),
+        },
+        {"the longest batch is at most 1.5 budgets": longest <= 1.5},
+        rows,
+        lambda figure: draw(
+            figure,
+            {"with shedding": rows},
+            f"A burst of 10 x capacity: the longest batch is {longest:.2f} budgets",
+            budget_ms,
+        ),
+    )

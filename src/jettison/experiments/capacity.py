@@ -1,0 +1,95 @@
+"""The capacity of a network on this machine, measured and never assumed: closed-loop batches of two sizes."""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jettison.experiments.harness import Say
+from jettison.network.declare import Network
+from jettison.network.fields import TAXI_PAYLOAD
+from jettison.spark.generator import generate
+from jettison.spark.runtime import Run, start
+from jettison.spark.sinks import ParquetSink
+from jettison.statistics.profile import Profile
+
+_SMALL_ROWS, _LARGE_ROWS = 10_000, 40_000
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """Rows per second that fit into the budget of one trigger, and what was learned about costs on the way."""
+
+    rows_per_s: float
+    fixed_ms: float
+    us_per_row: float
+    profile: Profile
+    shared: frozenset[str]
+
+
+def parquet_sinks(network: Network, folder: Path) -> dict[str, ParquetSink]:
+    return {output.name: ParquetSink(str(folder / output.name)) for output in network.graph.outputs}
+
+
+def measure_capacity(
+    spark: Any, network: Network, say: Say, *, trigger_s: float = 1.0, headroom: float = 0.9, batches: int = 12
+) -> Capacity:
+    """Run batches of two sizes as fast as they go, nothing shed; a line through the two medians gives the capacity."""
+    say("measuring capacity: warming up")
+    with tempfile.TemporaryDirectory(prefix="jettison-capacity-") as name:
+        run, medians = None, {}
+        profile, shared = None, frozenset[str]()
+        for rows in (_LARGE_ROWS, _SMALL_ROWS, _LARGE_ROWS):
+            folder = Path(name) / str(len(list(Path(name).iterdir())))
+            run = closed_loop(spark, network, folder, rows, batches, profile, shared)
+            times = [sample.duration_ms for sample, _ in run.history][-batches:]
+            medians[rows] = statistics.median(times)
+            profile, shared = run.controller.profile, run.shared
+            say(f"measuring capacity: {rows:,} rows take {medians[rows]:.0f} ms")
+        assert profile is not None
+        us_per_row = 1000 * (medians[_LARGE_ROWS] - medians[_SMALL_ROWS]) / (_LARGE_ROWS - _SMALL_ROWS)
+        fixed_ms = max(0.0, medians[_SMALL_ROWS] - us_per_row * _SMALL_ROWS / 1000)
+        rows_per_s = (1000 * trigger_s * headroom - fixed_ms) * 1000 / us_per_row / trigger_s
+        say(f"capacity: {rows_per_s:,.0f} rows/s ({fixed_ms:.0f} ms fixed, {us_per_row:.1f} us per row)")
+        return Capacity(rows_per_s, fixed_ms, us_per_row, profile, shared)
+
+
+def closed_loop(
+    spark: Any,
+    network: Network,
+    folder: Path,
+    rows: int,
+    batches: int,
+    profile: Profile | None,
+    shared: frozenset[str] = frozenset(),
+    fields: Mapping[str, Any] = TAXI_PAYLOAD,
+) -> Run:
+    """Run so many batches of `rows` rows, one after another, nothing shed."""
+    stream = generate(spark, fields, rows_per_batch=rows, limit_rows=rows * batches)
+    run = start(
+        network,
+        {network.graph.sources[0].name: stream},
+        parquet_sinks(network, folder),
+        trigger="1 millisecond",
+        checkpoint=str(folder / "checkpoint"),
+        shedding=False,
+        profile=profile,
+        shared=shared if profile is not None else None,
+    )
+    wait_for(run, batches)
+    return run
+
+
+def wait_for(run: Run, batches: int, timeout_s: float = 300.0) -> None:
+    """Wait until so many batches have run, then stop."""
+    import time
+
+    deadline = time.monotonic() + timeout_s
+    while len(run.history) < batches and time.monotonic() < deadline:
+        if run.await_termination(timeout=0.2):
+            return
+    run.stop()

@@ -1,0 +1,96 @@
+"""What every experiment gives: metrics, checks that can fail, a table, a CSV and a picture."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+Say = Callable[[str], None]
+"""Tells the user what is going on."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What an experiment found.
+
+    `checks` states claims that can fail; `rows` is the table behind them, a mapping per row; `draw` makes the picture on
+    a Matplotlib figure.
+
+    >>> Result("demo", {"ratio": 1.2}, {"ratio is at least 1": True}).to_json()
+    '{"name": "demo", "metrics": {"ratio": 1.2}, "checks": {"ratio is at least 1": true}, "passed": true}'
+    """
+
+    name: str
+    metrics: Mapping[str, float]
+    checks: Mapping[str, bool]
+    rows: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
+    draw: Callable[[Any], None] | None = field(default=None, repr=False)
+
+    @property
+    def passed(self) -> bool:
+        return all(self.checks.values())
+
+    def to_json(self) -> str:
+        content = {"name": self.name, "metrics": dict(self.metrics), "checks": dict(self.checks), "passed": self.passed}
+        return json.dumps(content)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """An entry of the list: `run(quick, say)` in module `jettison.experiments.<module>` does the work."""
+
+    name: str
+    module: str
+    section: str
+    summary: str
+
+    def run(self, *, quick: bool, say: Say) -> Result:
+        """Do it. What needs Spark is imported only now."""
+        import importlib
+
+        found: Result = importlib.import_module(f"jettison.experiments.{self.module}").run(quick=quick, say=say)
+        return found
+
+
+EXPERIMENTS = (
+    Experiment("overhead", "overhead", "ours", "throughput of a network, nothing shed, over plain Spark"),
+    Experiment(
+        "overload", "overload", "thesis 3.1", "three times the capacity for a minute, with and without shedding"
+    ),
+    Experiment("burst", "burst", "thesis 3.2", "ten times the capacity for five seconds"),
+    Experiment("planning", "planning", "thesis 3.5", "road map, look-up and control tick on a large network"),
+    Experiment("recovery", "recovery", "ours", "killed at random points: nothing lost, nothing doubled, plans alike"),
+)
+
+
+def experiment(name: str) -> Experiment | None:
+    return next((each for each in EXPERIMENTS if each.name == name), None)
+
+
+def save(result: Result, folder: Path) -> list[Path]:
+    """Write the table as CSV and the picture as PNG; returns what was written."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    if result.rows:
+        path = folder / f"{result.name}.csv"
+        with path.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, fieldnames=list(result.rows[0]))
+            writer.writeheader()
+            writer.writerows(result.rows)
+        written.append(path)
+    if result.draw is not None:
+        import matplotlib
+
+        matplotlib.use("Agg")
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(9, 5.5), layout="constrained")
+        result.draw(figure)
+        path = folder / f"{result.name}.png"
+        figure.savefig(path, dpi=110)
+        written.append(path)
+    return written

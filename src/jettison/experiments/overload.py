@@ -1,0 +1,95 @@
+"""Three times the capacity for a minute: with shedding results stay fresh, without it they grow ever staler.
+
+Claims (thesis 3.1, 3.2): load shedding keeps latency bounded under a lasting overload, at little cost in work done;
+without it queues and latency grow without end.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from jettison.experiments.capacity import Capacity, measure_capacity, parquet_sinks
+from jettison.experiments.harness import Result, Say
+from jettison.experiments.timeline import draw, p99_ms, processed_rows, table
+from jettison.experiments.workload import taxi_network
+from jettison.network.fields import TAXI_PAYLOAD
+from jettison.network.rates import Constant, Rate
+from jettison.spark.generator import generate
+from jettison.spark.runtime import Run, start
+from jettison.spark.session import local_session
+
+TRIGGER_MS = 1000.0
+_WARM_BATCHES = 3
+
+
+def run(*, quick: bool, say: Say) -> Result:
+    seconds = 12.0 if quick else 60.0
+    spark = local_session()
+    capacity = measure_capacity(spark, taxi_network(), say, batches=6 if quick else 12)
+    say(f"at capacity for {seconds / 3:.0f} s")
+    steady = timed_run(spark, capacity, Constant(capacity.rows_per_s), seconds / 3)
+    say(f"three times the capacity for {seconds:.0f} s, with shedding")
+    shed = timed_run(spark, capacity, Constant(3 * capacity.rows_per_s), seconds)
+    say(f"three times the capacity for {seconds:.0f} s, without shedding")
+    unshed = timed_run(spark, capacity, Constant(3 * capacity.rows_per_s), seconds, shedding=False)
+    goodput = _rows_per_s(shed) / _rows_per_s(steady)
+    p99_triggers = p99_ms([sample for sample, _ in shed.history]) / TRIGGER_MS
+    growth = _growth(unshed, seconds)
+    tables = {"with shedding": table(shed, "shed"), "without shedding": table(unshed, "unshed")}
+    return Result(
+        "overload",
+        {
+            "p99_triggers": round(p99_triggers, 3),
+            "goodput_share": round(goodput, 3),
+            "unshed_growth": round(growth, 3),
+            "capacity_rows_per_s": round(capacity.rows_per_s),
+            "unshed_p99_triggers": round(p99_ms([sample for sample, _ in unshed.history]) / TRIGGER_MS, 2),
+        },
+        {
+            "p99 latency is at most 2.5 triggers": p99_triggers <= 2.5,
+            "goodput is at least .85 of that without overload": goodput >= 0.85,
+            "without shedding p99 latency grows by more than 1.5": growth > 1.5,
+        },
+        [*table(steady, "steady"), *tables["with shedding"], *tables["without shedding"]],
+        lambda figure: draw(
+            figure, tables, f"3 x capacity ({capacity.rows_per_s:,.0f} rows/s): latency stays bounded", 900.0
+        ),
+    )
+
+
+def timed_run(spark: Any, capacity: Capacity, rate: Rate, seconds: float, *, shedding: bool = True) -> Run:
+    """Run the taxi network for so long at a rate, starting from what the capacity measurement has learned."""
+    network = taxi_network()
+    with tempfile.TemporaryDirectory(prefix="jettison-overload-") as name:
+        running = start(
+            network,
+            {"trips": generate(spark, TAXI_PAYLOAD, rate=rate)},
+            parquet_sinks(network, Path(name)),
+            trigger=f"{TRIGGER_MS:.0f} milliseconds",
+            headroom=0.9,
+            checkpoint=f"{name}/checkpoint",
+            shedding=shedding,
+            profile=capacity.profile,
+            shared=capacity.shared,
+        )
+        running.await_termination(timeout=seconds)
+        running.stop()
+    return running
+
+
+def _rows_per_s(running: Run) -> float:
+    """Rows processed to the end per second, the first batches left out."""
+    samples = [sample for sample, _ in running.history][_WARM_BATCHES:]
+    elapsed_s = sum(sample.interval_ms for sample in samples) / 1000
+    return sum(processed_rows(sample) for sample in samples) / elapsed_s if elapsed_s else 0.0
+
+
+def _growth(running: Run, seconds: float) -> float:
+    """p99 latency of batches that began in the last third of the run over those of the first third."""
+    samples = [sample for sample, _ in running.history]
+    first_ms = samples[0].started_ms
+    early = [sample for sample in samples if sample.started_ms - first_ms < 1000 * seconds / 3]
+    late = [sample for sample in samples if sample.started_ms - first_ms >= 2000 * seconds / 3] or samples[-1:]
+    return p99_ms(late) / max(1.0, p99_ms(early))

@@ -1,0 +1,39 @@
+"""The workload of the experiments and the demo: taxi trips whose JSON payload is parsed and scored once for three outputs."""
+
+from __future__ import annotations
+
+from jettison.network.declare import Network
+from jettison.network.qos import QoS
+
+SCHEMA = (
+    "trip long, pickup timestamp, vendor string, zone int, fare double, distance_km double, tip double, passengers int, "
+    "pickup_lat double, pickup_lon double, dropoff_lat double, dropoff_lon double, note string"
+)
+
+_COMPLAINTS = ("left a bag", "wrong way", "long wait")
+
+_HAVERSINE = (
+    "12742 * asin(sqrt(pow(sin(radians(dropoff_lat - pickup_lat) / 2), 2) + cos(radians(pickup_lat)) "
+    "* cos(radians(dropoff_lat)) * pow(sin(radians(dropoff_lon - pickup_lon) / 2), 2)))"
+)
+
+
+def taxi_network() -> Network:
+    """Parse, score the free text against known complaints, compute the beeline; then three outputs of different worth."""
+    net = Network("taxi")
+    trips = net.source("trips", schema=SCHEMA, event_time="pickup", id=["trip"], payload="json")
+    paid = trips.where("fare > 0", name="paid")
+    distances = ", ".join(f"levenshtein(substring(lower(note), 1, 12), '{complaint}')" for complaint in _COMPLAINTS)
+    scored = paid.with_columns(
+        {"complaint": f"least({distances})", "beeline_km": _HAVERSINE, "rider": "sha2(concat(trip, note), 256)"},
+        name="scored",
+    )
+    scored.select("zone", "fare", "tip", "complaint", name="fare_columns").output(
+        "fares", qos=QoS(loss=[(100, 1.0), (50, 0.8), (0, 0.0)])
+    )
+    scored.select("trip", "zone", "beeline_km", "distance_km", name="route_columns").output(
+        "routes", qos=QoS(loss=[(100, 1.0), (50, 0.7), (0, 0.0)])
+    )
+    alerts = scored.where("fare > 200 OR complaint < 5", name="suspicious")
+    alerts.select("trip", "rider", "fare", "note", name="alert_columns").output("alerts", qos=QoS(priority=5))
+    return net

@@ -1,0 +1,94 @@
+"""A YAML file that runs: the `run` section's places as streams, tables and sinks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from jettison.errors import StartError
+from jettison.network.places import Generated, Kept, Stored, read_places
+from jettison.network.spec import Spec
+from jettison.spark.generator import generate
+from jettison.spark.runtime import Run, start
+from jettison.spark.sinks import FormatSink, Sink, console, memory, parquet
+
+
+def start_spec(
+    spec: Spec,
+    spark: SparkSession,
+    *,
+    shedding: bool = True,
+    metrics_port: int | None = None,
+    live: bool = False,
+) -> Run:
+    """Run what a file declares. Costs are measured on the first batch: the file's `profile` is for planning only.
+
+    >>> run = start_spec(jt.read_spec("examples/taxi.yaml"), jt.local_session())  # doctest: +SKIP
+    """
+    graph = spec.graph()
+    places = read_places(spec, graph)
+    statics = {name: _table(spark, f"run.statics.{name}", place) for name, place in places.statics.items()}
+    return start(
+        graph,
+        {name: _stream(spark, f"run.sources.{name}", place) for name, place in places.sources.items()},
+        {name: _sink(place) for name, place in places.sinks.items()},
+        trigger=places.trigger,
+        headroom=places.headroom,
+        checkpoint=places.checkpoint,
+        shedding=shedding,
+        statics=statics,
+        metrics_port=metrics_port,
+        live=live,
+    )
+
+
+def _stream(spark: SparkSession, place: str, source: Generated | Stored) -> DataFrame:
+    if isinstance(source, Stored):
+        return _loaded(spark.readStream, place, source)
+    return generate(
+        spark,
+        source.fields,
+        rate=source.rate,
+        seed=source.seed,
+        rows_per_batch=source.rows_per_batch,
+        limit_rows=source.limit_rows,
+    )
+
+
+def _table(spark: SparkSession, place: str, table: Stored) -> DataFrame:
+    return _loaded(spark.read, place, table)
+
+
+def _loaded(reader: Any, place: str, stored: Stored) -> DataFrame:
+    """What Spark reads; its own words when it cannot, with the place in the file."""
+    try:
+        chosen = reader.format(stored.format).options(**stored.options)
+        frame: DataFrame = (chosen if stored.schema is None else chosen.schema(stored.schema)).load()
+        return frame
+    except PySparkException as error:
+        reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        raise StartError(
+            f"{place}: Spark cannot read format {stored.format!r} with options {_shown(stored.options)}: {reason} "
+            f"Mend {place}.{_remedy(reason)}."
+        ) from error
+
+
+def _remedy(reason: str) -> str:
+    return "schema: give the columns, such as 'trip long, fare double'" if "schema" in reason.lower() else "options"
+
+
+def _shown(options: Mapping[str, str]) -> str:
+    """Option names alone: a value may be a password."""
+    return ", ".join(options) or "none"
+
+
+def _sink(sink: Kept | Stored) -> Sink:
+    if isinstance(sink, Stored):
+        return FormatSink(sink.format, dict(sink.options))
+    if sink.kind == "parquet":
+        return parquet(str(sink.setting))
+    make = console if sink.kind == "console" else memory
+    return make() if sink.setting is None else make(int(sink.setting))

@@ -1,0 +1,437 @@
+"""The command line: what it prints, where it prints it, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import types
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner, Result
+
+from jettison.app.cli import app
+from jettison.app.plan import chosen_rows
+from jettison.errors import StartError
+from jettison.experiments import harness
+from jettison.network.spec import read_spec
+
+ROOT = Path(__file__).resolve().parents[2]
+TAXI = ROOT / "examples" / "taxi.yaml"
+JETTISON = [sys.executable, "-c", "from jettison.app.cli import app; app()"]
+
+core = pytest.mark.core
+
+
+def jettison(*arguments: object) -> Result:
+    return CliRunner(env={"COLUMNS": "80"}).invoke(app, [str(each) for each in arguments])
+
+
+def changed(tmp_path: Path, *path: str, to: Any) -> Path:
+    """The example with the value at a path replaced, or removed where `to` is None."""
+    content = yaml.safe_load(TAXI.read_text(encoding="utf-8"))
+    place = content
+    for key in path[:-1]:
+        place = place[key]
+    if to is None:
+        del place[path[-1]]
+    else:
+        place[path[-1]] = to
+    file = tmp_path / "changed.yaml"
+    file.write_text(yaml.safe_dump(content), encoding="utf-8")
+    return file
+
+
+def assert_refused(result: Result, code: int, *words: str) -> None:
+    """One line on stderr with these words, nothing on stdout, no traceback."""
+    assert result.exit_code == code, result.output
+    assert result.stdout == ""
+    assert result.stderr.count("\n") == 1, result.stderr
+    for word in words:
+        assert word in result.stderr
+
+
+# --- check --------------------------------------------------------------------------------------------------------
+
+
+@core
+def test_version() -> None:
+    result = jettison("--version")
+    assert result.exit_code == 0
+    assert re.fullmatch(r"jettison \d+\.\d+\.\d+\n", result.stdout)
+
+
+@core
+def test_bare_command_shows_all_commands() -> None:
+    result = jettison()
+    assert result.exit_code == 0
+    for command in ("check", "plan", "explain", "run", "demo", "experiment"):
+        assert re.search(rf"^\W+{command}\b", result.stdout, re.MULTILINE), command
+
+
+@core
+def test_check_shows_the_network() -> None:
+    result = jettison("check", TAXI)
+    assert result.exit_code == 0
+    assert "\n  paid: where fare > 0\n" in result.stdout
+    assert result.stdout.endswith("ok: 1 source, 5 operators, 3 outputs\n")
+    assert result.stderr == ""
+
+
+@core
+@pytest.mark.parametrize(
+    ("path", "to", "words"),
+    [
+        (("operators", "paid", "where"), "fair > 0", ["'paid'", "'fair'", "trip, pickup, zone, fare"]),
+        (("outputs", "busy", "of"), "centre", ["'busy'", "'centre'"]),
+        (("profile", "cost_us"), {"nobody": 1.0}, ["cost_us", "'nobody'"]),
+        (("profile", "cost_us", "paid"), float("inf"), ["'paid'", "inf"]),
+        (("profile", "rows_per_s"), {"nobody": 1.0}, ["rows_per_s", "'nobody'", "trips"]),
+        (("run", "trigger"), "soon", ["run.trigger", "'soon'"]),
+        (("run", "headroom"), 1.5, ["run.headroom", "1.5"]),
+        (("run", "sources", "trips"), None, ["run.sources", "'trips'"]),
+        (("run", "sources", "trip"), {"format": "rate"}, ["run.sources.trip", "trips"]),
+        (("run", "sources", "trips"), {"path": "x"}, ["run.sources.trips", "generator", "format"]),
+        (("run", "sources", "trips", "format"), "rate", ["run.sources.trips", "both"]),
+        (("run", "sources", "trips", "path"), "x", ["run.sources.trips.path"]),
+        (("run", "sources", "trips", "generator", "preset"), "taxy", ["generator.preset", "'taxy'", "taxi_payload"]),
+        (("run", "sources", "trips", "generator", "preset"), None, ["trips.generator", "neither preset nor fields"]),
+        (("run", "sources", "trips", "generator", "fields"), "taxi", ["generator.fields", "preset: taxi"]),
+        (("run", "sources", "trips", "generator", "fields"), {}, ["trips.generator", "both preset and fields"]),
+        (("run", "sources", "trips", "generator", "seed"), "x", ["trips.generator.seed", "'x'"]),
+        (("run", "sources", "trips", "generator", "sed"), 7, ["trips.generator.sed", "seed"]),
+        (("run", "sources", "trips", "generator", "rate", "kind"), "bust", ["generator.rate", "'bust'", "burst"]),
+        (("run", "sinks", "alarms"), None, ["run.sinks", "'alarms'"]),
+        (("run", "sinks", "alarm"), {"console": None}, ["run.sinks.alarm", "alarms"]),
+        (("run", "sinks", "busy"), {"parket": "x"}, ["run.sinks.busy", "parket", "parquet"]),
+        (("run", "sinks", "busy"), {"parquet": "x", "console": 1}, ["run.sinks.busy", "exactly one"]),
+        (("run", "sinks", "busy"), {"parquet": 7}, ["run.sinks.busy.parquet", "7"]),
+        (("run", "sinks", "busy"), {"parquet": "x", "mode": "append"}, ["run.sinks.busy.mode"]),
+        (("run", "sinks", "busy"), {"console": 0}, ["run.sinks.busy.console", "0"]),
+        (("run", "sinks", "busy"), {"format": "csv", "options": {"a": [1]}}, ["run.sinks.busy.options.a", "[1]"]),
+        (("run", "sinks", "busy"), {"format": "csv", "schema": "a int"}, ["run.sinks.busy.schema"]),
+        (("run", "statics"), {"zones": {"format": "csv"}}, ["run.statics.zones", "none"]),
+    ],
+)
+def test_check_names_the_fault(tmp_path: Path, path: tuple[str, ...], to: Any, words: list[str]) -> None:
+    assert_refused(jettison("check", changed(tmp_path, *path, to=to)), 1, *words)
+
+
+@core
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"a: b: c", ["not valid YAML", "line 1"]),
+        (b"\xff\xfe", ["UTF-8"]),
+        (b"- 1", ["network: name"]),
+        (b"", ["network"]),
+    ],
+)
+def test_check_refuses_what_is_no_specification(tmp_path: Path, content: bytes, words: list[str]) -> None:
+    file = tmp_path / "odd.yaml"
+    file.write_bytes(content)
+    assert_refused(jettison("check", file), 1, "odd.yaml", *words)
+
+
+@core
+@pytest.mark.parametrize(
+    ("arguments", "code", "word"),
+    [
+        (["check"], 2, "SPEC"),
+        (["check", "nowhere.yaml"], 1, "nowhere.yaml"),
+        (["chek", "x"], 2, "'chek'"),
+        (["--bogus"], 2, "--bogus"),
+        (["plan", TAXI, "--most", "1"], 2, "--most"),
+        (["plan", TAXI, "--headroom", "much"], 2, "--headroom"),
+        (["plan", TAXI, "--headroom", "0"], 1, "headroom is 0"),
+        (["plan", TAXI, "--rows-per-s", "trips"], 2, "SOURCE=N"),
+        (["plan", TAXI, "--rows-per-s", "trips=many"], 2, "SOURCE=N"),
+        (["plan", TAXI, "--rows-per-s", "trips=-1"], 1, "-1"),
+        (["explain", TAXI, "--rows-per-s", "rides=1"], 1, "sources: trips"),
+        (["run", TAXI, "--for", "0"], 2, "--for"),
+        (["run", TAXI, "--cores", "0"], 2, "--cores"),
+        (["run", TAXI, "--metrics-port", "70000"], 2, "--metrics-port"),
+        (["demo", "--seconds", "-1"], 2, "--seconds"),
+        (["experiment"], 2, "command"),
+        (["experiment", "run"], 2, "--all"),
+        (["experiment", "run", "planning", "--all"], 2, "--all"),
+        (["experiment", "run", "nothing"], 1, "planning"),
+        (["experiment", "run", "planning", "--out", TAXI], 1, "taxi.yaml"),
+    ],
+)
+def test_wrong_commands_are_refused_in_one_line(arguments: list[object], code: int, word: str) -> None:
+    assert_refused(jettison(*arguments), code, word)
+
+
+# --- plan and explain ---------------------------------------------------------------------------------------------
+
+
+@core
+def test_plan_shows_first_last_and_needed_row() -> None:
+    result = jettison("plan", TAXI, "--most", "6")
+    assert result.exit_code == 0
+    count = int(re.search(r"(\d+) rows, for trips", result.stdout)[1])  # type: ignore[index]
+    needed = int(re.search(r"row (\d+) of \d+ is needed", result.stdout)[1])  # type: ignore[index]
+    shown = [int(row) for row in re.findall(r"^ *(?:> )?(\d+) +[\d,]+ +[\d.]+ %", result.stdout, re.MULTILINE)]
+    assert len(shown) == 6
+    assert shown[0] == 0
+    assert shown[-1] == count - 1
+    assert needed in shown[1:-1]
+    assert re.search(rf"^ *> {needed} ", result.stdout, re.MULTILINE)
+    assert max(map(len, result.stdout.splitlines()[1:-1])) <= 80
+
+
+@core
+def test_plan_says_when_nothing_is_shed() -> None:
+    result = jettison("plan", TAXI, "--rows-per-s", "trips=1000")
+    assert "row 0 suffices, nothing is shed" in result.stdout
+    assert re.search(r"^ *> 0 ", result.stdout, re.MULTILINE)
+
+
+@core
+def test_plan_says_why_no_row_suffices(tmp_path: Path) -> None:
+    result = jettison("plan", changed(tmp_path, "profile", "fixed_ms", to=2000.0))
+    assert result.exit_code == 0
+    assert "no row suffices" in result.stdout
+    assert "reading and fixed work take 2000 ms" in result.stdout
+    assert not re.search(r"^ *> ", result.stdout, re.MULTILINE)
+
+
+@core
+def test_less_headroom_needs_a_later_row() -> None:
+    def row(headroom: str) -> int:
+        shown = jettison("plan", TAXI, "--headroom", headroom).stdout
+        return int(re.search(r"row (\d+) of \d+ is needed", shown)[1])  # type: ignore[index]
+
+    assert row("0.5") > row("0.9")
+
+
+@core
+def test_a_longer_trigger_spreads_the_fixed_part(tmp_path: Path) -> None:
+    longer = changed(tmp_path, "run", "trigger", to="2 seconds")
+    fixed = [re.search(r"fixed, per batch +([\d.]+) %", jettison("explain", each).stdout) for each in (TAXI, longer)]
+    assert float(fixed[0][1]) == pytest.approx(2 * float(fixed[1][1]), abs=0.2)  # type: ignore[index]
+
+
+@core
+@pytest.mark.parametrize("command", ["plan", "explain"])
+def test_planning_needs_a_profile_and_rates(tmp_path: Path, command: str) -> None:
+    bare = changed(tmp_path, "profile", to=None)
+    assert_refused(jettison(command, bare), 1, "profile", "cost_us", "profile.json")
+    rateless = changed(tmp_path, "profile", "rows_per_s", to=None)
+    assert_refused(jettison(command, rateless), 1, "'trips'", "--rows-per-s trips=")
+    assert jettison(command, rateless, "--rows-per-s", "trips=1_000").exit_code == 0
+
+
+@core
+def test_many_outputs_share_a_column(tmp_path: Path) -> None:
+    outputs = {f"copy{each}": {"of": "paid"} for each in range(7)}
+    many = changed(tmp_path, "outputs", to={**yaml.safe_load(TAXI.read_text())["outputs"], **outputs})
+    content = yaml.safe_load(many.read_text())
+    del content["run"]
+    many.write_text(yaml.safe_dump(content))
+    shown = jettison("plan", many, "--most", "3").stdout
+    assert "delivered" in shown
+    assert "copy6 100 %" in shown
+    assert max(map(len, shown.splitlines()[1:-1])) <= 80
+
+
+@core
+def test_explain_adds_up() -> None:
+    profile = read_spec(TAXI).profile
+    assert profile is not None
+    shown = jettison("explain", TAXI, "--rows-per-s", "trips=1000000").stdout
+    parts = [float(share) for share in re.findall(r"^ +\w+ +[\d.]+ +[\d.]+ % +[\d.]+ +[\d,]+ +([\d.]+) %", shown, re.M)]
+    whole = float(re.search(r"^ all +([\d.]+) %", shown, re.MULTILINE)[1])  # type: ignore[index]
+    assert len(parts) == 9
+    assert sum(parts) + profile.fixed_ms / 10 == pytest.approx(whole, abs=0.5)
+    assert f"The load is {whole:g} % of capacity" in shown
+    assert re.search(r"^ +signed .* [\d.]+ %$", shown, re.MULTILINE)  # the drop before the costly part
+
+
+@core
+def test_explain_as_mermaid_is_mermaid_alone() -> None:
+    lines = jettison("explain", TAXI, "--mermaid").stdout.splitlines()
+    assert lines[0].startswith("%% The load is")
+    assert lines[1] == "flowchart LR"
+    assert any(re.fullmatch(r"  paid -->\|keep [\d.]+ %\| signed", line) for line in lines)
+    assert any("cost 1." in line and "signed" in line for line in lines)
+
+
+@core
+@pytest.mark.parametrize("count", [1, 2, 3, 19, 20, 21, 500])
+@pytest.mark.parametrize("most", [2, 3, 20])
+def test_chosen_rows(count: int, most: int) -> None:
+    for needed in {0, count // 3, count - 1}:
+        rows = chosen_rows(count, most, needed)
+        assert rows == sorted(set(rows))
+        assert (rows[0], rows[-1]) == (0, count - 1)
+        assert len(rows) == min(most, count)
+        assert needed in rows or most == 2
+
+
+# --- experiments --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three experiments: one that holds, one that does not, one that breaks off."""
+
+    def module(name: str, run: Any) -> None:
+        made = types.ModuleType(f"jettison.experiments.{name}")
+        made.run = run  # type: ignore[attr-defined]
+        monkeypatch.setitem(sys.modules, made.__name__, made)
+
+    def good(quick: bool, say: harness.Say) -> harness.Result:
+        say("half way")
+        rows = [{"second": 1, "rate": 2.0}]
+        return harness.Result("good", {"ratio": 1.25, "quick": float(quick)}, {"it holds": True}, rows, lambda f: None)
+
+    def bad(quick: bool, say: harness.Say) -> harness.Result:
+        return harness.Result("bad", {"ratio": 123456.7}, {"it holds": True, "so does this": False})
+
+    def broken(quick: bool, say: harness.Say) -> harness.Result:
+        raise StartError("no Java here")
+
+    for name, run in (("good", good), ("bad", bad), ("broken", broken)):
+        module(name, run)
+    names = ("good", "bad", "broken")
+    entries = tuple(harness.Experiment(name, name, f"thesis {k}", f"what {name} shows") for k, name in enumerate(names))
+    monkeypatch.setattr(harness, "EXPERIMENTS", entries)
+
+
+@core
+@pytest.mark.usefixtures("fake")
+def test_experiment_list() -> None:
+    shown = jettison("experiment", "list").stdout
+    assert re.search(r"^ good +thesis 0 +what good shows *$", shown, re.MULTILINE)
+    assert "broken" in shown
+
+
+@core
+@pytest.mark.usefixtures("fake")
+def test_experiment_that_holds(tmp_path: Path) -> None:
+    result = jettison("experiment", "run", "good", "--quick", "--json", "--out", tmp_path / "deep" / "er")
+    assert result.exit_code == 0
+    found = json.loads(result.stdout.splitlines()[-1])
+    assert found == {
+        "name": "good",
+        "metrics": {"ratio": 1.25, "quick": 1.0},
+        "checks": {"it holds": True},
+        "passed": True,
+    }
+    assert "half way" in result.stderr
+    assert "half way" not in result.stdout
+    assert re.search(r"it holds +pass", result.stdout)
+    for name in ("good.csv", "good.png"):
+        assert f"wrote {tmp_path / 'deep' / 'er' / name}" in result.stdout
+        assert (tmp_path / "deep" / "er" / name).stat().st_size > 0
+
+
+@core
+@pytest.mark.usefixtures("fake")
+def test_experiment_that_does_not_hold(tmp_path: Path) -> None:
+    result = jettison("experiment", "run", "bad", "--out", tmp_path)
+    assert result.exit_code == 1
+    assert re.search(r"so does this +FAIL", result.stdout)
+    assert re.search(r"ratio +123,457", result.stdout)
+    assert '"name"' not in result.stdout
+
+
+@core
+@pytest.mark.usefixtures("fake")
+def test_experiment_that_breaks_off(tmp_path: Path) -> None:
+    assert_refused(jettison("experiment", "run", "broken", "--out", tmp_path), 1, "no Java here")
+
+
+@core
+@pytest.mark.usefixtures("fake")
+def test_all_experiments(tmp_path: Path) -> None:
+    result = jettison("experiment", "run", "--all", "--json", "--out", tmp_path)
+    assert result.exit_code == 1
+    assert "1 of 3 experiments passed" in result.stdout
+    assert [json.loads(line)["name"] for line in result.stdout.splitlines()[-2:]] == ["good", "bad"]
+    assert "broken broke off: StartError: no Java here" in result.stderr
+
+
+@core
+def test_demo_is_handed_its_options(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    given: list[Any] = []
+    made = types.ModuleType("jettison.experiments.demo")
+
+    def run_demo(*arguments: Any) -> int:
+        given.extend(arguments)
+        return 3
+
+    made.run_demo = run_demo  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, made.__name__, made)
+    result = jettison("demo", "--seconds", "7", "--quick", "--out", tmp_path)
+    assert result.exit_code == 3
+    assert given[:3] == [7.0, True, tmp_path]
+
+
+@core
+def test_commands_without_spark_load_no_engine() -> None:
+    script = (
+        "import sys\nfrom jettison.app.cli import app\nfrom typer.testing import CliRunner\n"
+        f"for each in (['check', {str(TAXI)!r}], ['plan', {str(TAXI)!r}], ['explain', {str(TAXI)!r}], "
+        "['experiment', 'list']):\n    assert CliRunner().invoke(app, each).exit_code == 0, each\n"
+        "print(*(name for name in ('pyspark', 'py4j') if name in sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == []
+
+
+# --- on Spark -----------------------------------------------------------------------------------------------------
+
+
+def started(*arguments: object, cwd: Path) -> subprocess.Popen[str]:
+    """A process of its own: it starts a Spark, and gets signals."""
+    command = [*JETTISON, *(str(each) for each in arguments)]
+    environment = {**os.environ, "COLUMNS": "100"}
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, cwd=cwd, env=environment)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_run_of_the_example_reports(tmp_path: Path) -> None:
+    stdout, stderr = (process := started("run", TAXI, "--for", 12, cwd=tmp_path)).communicate(timeout=180)
+    assert process.returncode == 0, stderr
+    assert re.search(r"^network taxi: [1-9]\d* batches in \d+ s, [1-9][\d,]* rows in", stdout, re.MULTILINE), stdout
+    for output in ("prices", "busy", "alarms"):
+        assert re.search(rf"^{output} +[\d,]+ +[\d.]+%", stdout, re.MULTILINE), stdout
+    assert "Traceback" not in stderr
+    assert list((tmp_path / "out" / "taxi" / "alarms").glob("batch=*"))
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_ctrl_c_ends_between_batches_and_reports(tmp_path: Path) -> None:
+    rate = {"kind": "constant", "rows_per_s": 2000}
+    spec = changed(tmp_path, "run", "sources", "trips", "generator", "rate", to=rate)
+    process = started("run", spec, "--metrics-port", 0, cwd=tmp_path)
+    try:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if line.startswith("metrics: http://127.0.0.1:"):
+                break
+        while not list((tmp_path / "out").glob("taxi/busy/batch=*")):
+            assert process.poll() is None
+            time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=120)
+    finally:
+        process.kill()
+    assert process.returncode == 0, stderr
+    assert "stopping after this batch" in stderr
+    assert "Traceback" not in stderr
+    assert re.search(r"^network taxi: [1-9]\d* batches", stdout, re.MULTILINE), stdout
