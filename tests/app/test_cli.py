@@ -424,8 +424,10 @@ def test_ctrl_c_ends_between_batches_and_reports(tmp_path: Path) -> None:
         for line in process.stderr:
             if line.startswith("metrics: http://127.0.0.1:"):
                 break
+        deadline = time.monotonic() + 150
         while not list((tmp_path / "out").glob("taxi/busy/batch=*")):
             assert process.poll() is None
+            assert time.monotonic() < deadline
             time.sleep(0.2)
         process.send_signal(signal.SIGINT)
         stdout, stderr = process.communicate(timeout=120)

@@ -260,31 +260,45 @@ def test_inputs_that_merge_into_one_output_are_a_fractional_knapsack(qos: QoS, n
     assert shortfall(case, Ladder(0.8)).max() <= 1e-6
 
 
-def test_each_row_is_the_cheapest_step_there_was() -> None:
-    """The greedy rule itself, on a network with splits and merges: no step with a smaller ratio is passed over."""
+def assert_each_row_is_the_cheapest_step(case: Case, ladder: Ladder) -> None:
+    """The greedy rule itself: no move with a smaller loss/gain ratio is passed over. Replays the road map by moves."""
+    road_map = build_road_map(case.graph, case.profile, case.rows, ladder)
+    steps = Steps(case.graph, road_map.layout, ladder, case.rows)
+    for row in range(1, len(road_map)):
+        ratios = {move: steps.ratio(move) for move in steps.moves()}
+        for move in sorted(ratios, key=lambda move: ratios[move]):
+            again = Steps(case.graph, road_map.layout, ladder, case.rows)
+            again.__dict__.update({k: list(v) if isinstance(v, list) else v for k, v in steps.__dict__.items()})
+            if ratios[move] < float("inf"):
+                again.take(move)
+            if again.level == list(road_map.levels[row]):
+                cheapest = min(ratios.values())
+                assert ratios[move] <= cheapest * (1 + 1e-9) + 1e-12, f"row {row}: {move} costs {ratios[move]}"
+                steps = again
+                break
+        else:
+            raise AssertionError(f"no move leads to row {row}")
+
+
+def test_no_cheaper_step_is_passed_over_where_streams_split_and_merge() -> None:
     net = Network("passed-over")
     s0 = net.source("s0", "x int")
     w0 = s0.where("x > 0", name="w0")
     u1 = s0.union(w0, name="u1")
     w0.output("o1", qos=QoS(((100, 1), (60, 9 / 13), (0, 0)), 2))
-    u1.where("x > 1", name="w2").union(u1, name="u3").output(
-        "o4", qos=QoS(((100, 1), (60, 1), (20, 5 / 13), (0, 0)), 5)
-    )
+    u3 = u1.where("x > 1", name="w2").union(u1, name="u3")
+    u3.output("o4", qos=QoS(((100, 1), (60, 1), (20, 5 / 13), (0, 0)), 5))
     profile = Profile({"s0": 1, "w0": 0.5, "u1": 5, "w2": 10, "u3": 0.5, "o1": 0.5, "o4": 5}, {"w0": 0.5, "w2": 0.5})
-    rows, ladder = {"s0": 10.0}, Ladder(0.5)
-    road_map = build_road_map(net.graph, profile, rows, ladder)
-    taken = -np.diff(road_map.utility) / np.diff(road_map.savings_us(rows))
-    steps = Steps(net.graph, road_map.layout, ladder, rows)
-    for row, ratio in enumerate(taken, start=1):
-        ratios = {move: steps.ratio(move) for move in steps.moves()}
-        assert ratio <= min(ratios.values()) + 1e-9, f"row {row}"
-        for move in sorted(ratios, key=lambda move: ratios[move]):  # replay the move that was taken
-            again = Steps(net.graph, road_map.layout, ladder, rows)
-            again.__dict__.update({k: list(v) if isinstance(v, list) else v for k, v in steps.__dict__.items()})
-            if ratios[move] < float("inf"):
-                again.take(move)
-            if again.level == list(road_map.levels[row]):
-                steps = again
-                break
-        else:
-            raise AssertionError(f"no move leads to row {row}")
+    assert_each_row_is_the_cheapest_step(Case(net.graph, profile, {"s0": 10.0}), Ladder(0.5))
+
+
+@steady(30)
+@given(dags())
+def test_no_cheaper_step_is_passed_over(case: Case) -> None:
+    assert_each_row_is_the_cheapest_step(case, Ladder(0.8))
+
+
+@steady(30)
+@given(trees())
+def test_no_cheaper_step_is_passed_over_on_trees(case: Case) -> None:
+    assert_each_row_is_the_cheapest_step(case, Ladder(0.8))

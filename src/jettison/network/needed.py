@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jettison.network.expressions import all_used_columns
 from jettison.network.graph import Graph
-from jettison.network.operators import Join, Select, Union, Where, WithColumns
+from jettison.network.operators import Join, Select, Where, WithColumns
 
 
 def needed_columns(graph: Graph, name: str) -> tuple[str, ...] | None:
@@ -34,15 +34,13 @@ def _used(graph: Graph, name: str) -> set[str] | None:
     operator = graph.by_name[name]
     if isinstance(operator, Select):
         return _all(operator.expressions)
-    if isinstance(operator, Where | WithColumns | Union | Join):
+    if isinstance(operator, Where | WithColumns | Join):
         after: set[str] = set()
         for head in graph.consumers[name]:
             used = _used(graph, head)
             if used is None:
                 return None
             after |= used
-        if isinstance(operator, Union):
-            return after
         if isinstance(operator, Join):
             return after | {column.lower() for column in operator.on}
         if isinstance(operator, Where):

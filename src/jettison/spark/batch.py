@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark import inheritable_thread_target
 from pyspark.sql import DataFrame, Observation, SparkSession
-from pyspark.sql import functions as F
 
 from jettison.errors import SinkError
 from jettison.network.graph import Graph
 from jettison.network.operators import Output
 from jettison.plan.plan import Plan
-from jettison.spark.compile import BODY, IS_PARSED, Compiler, dropped_raw
+from jettison.spark.compile import BODY, IS_PARSED, Compiler, Known, dropped_raw
 from jettison.spark.drops import HIDDEN, IDENTITY, TIME
 from jettison.spark.sinks import Sink
 from jettison.statistics.load import flows
@@ -56,6 +55,7 @@ class BatchRunner:
         self._statics = statics
         self._rejects_path = rejects_path
         self.shared: frozenset[str] = frozenset()
+        self._known = Known()
         self._pool = ThreadPoolExecutor(max(1, min(4, len(graph.outputs))), thread_name_prefix="jettison-output")
 
     def close(self) -> None:
@@ -64,16 +64,17 @@ class BatchRunner:
     def run(self, raw: Mapping[str, DataFrame], batch: int, plan: Plan, rows: Mapping[str, int]) -> Measured:
         """Write every output of a batch."""
         live = self._live_outputs(plan, rows)
-        compiler = Compiler(self._graph, raw, plan, self._statics, self._worth_sharing(live))
+        compiler = Compiler(self._graph, raw, plan, self._statics, self._worth_sharing(live), self._known)
         jobs: dict[str, Future[tuple[Observation, float, float, bool]]] = {}
         began = time.time()
         try:
             for output in live:
                 frame = compiler.output(output.name, count=True)
-                timed = TIME in frame.columns
+                columns = self._known.columns(output.name, frame)
+                timed = TIME in columns
                 observation = Observation()
-                observed = frame.observe(observation, *(F.expr(metric) for metric in _output_metrics(timed)))
-                delivered = _delivered(output, observed, plan, batch)
+                observed = frame.observe(observation, *map(self._known.metric, _output_metrics(timed)))
+                delivered = _delivered(output, observed, columns, plan, batch)
                 work = inheritable_thread_target(self._spark)(self._write)
                 jobs[output.name] = self._pool.submit(work, output.name, delivered, batch, observation, timed)
             built = time.time()
@@ -152,7 +153,7 @@ class BatchRunner:
     def _keep_rejected(self, source: str, raw: DataFrame, batch: int, plan: Plan) -> None:
         """Put rows that do not parse where they can be looked at."""
         declared = next(s for s in self._graph.sources if s.name == source)
-        bad = dropped_raw(declared, raw, plan).where(f"NOT {IS_PARSED}").drop(BODY, IDENTITY)
+        bad = dropped_raw(declared, raw, raw.columns, plan).where(f"NOT {IS_PARSED}").drop(BODY, IDENTITY)
         bad.write.mode("overwrite").parquet(f"{self._rejects_path}/{source}/batch={batch}")
 
 
@@ -193,12 +194,12 @@ def _latency_ms(seen: Mapping[str, Any], ended_s: float) -> tuple[float, ...] | 
     return tuple(max(0.0, 1000 * (ended_s - moment)) for moment in (newest_s, *inner, oldest_s))
 
 
-def _delivered(output: Output, rows: DataFrame, plan: Plan, batch: int) -> DataFrame:
+def _delivered(output: Output, rows: DataFrame, columns: Sequence[str], plan: Plan, batch: int) -> DataFrame:
     """What the sink gets: hidden columns cut off, quality added where it is asked for."""
-    columns = [f"`{column}`" for column in rows.columns if column not in HIDDEN]
+    chosen = [f"`{column}`" for column in columns if column not in HIDDEN]
     if output.quality:
-        columns += [f"double({plan.delivered.get(output.name, 1.0)!r}) AS _kept", f"{batch}L AS _batch"]
-    return rows.selectExpr(*columns)
+        chosen += [f"double({plan.delivered.get(output.name, 1.0)!r}) AS _kept", f"{batch}L AS _batch"]
+    return rows.selectExpr(*chosen)
 
 
 def _read(observation: Observation | None) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from jettison.network.graph import Graph
 from jettison.network.operators import Output
 from jettison.plan.plan import Plan
 from jettison.spark.batch import outputs_below
-from jettison.spark.compile import Compiler, narrowed
+from jettison.spark.compile import Compiler
 from jettison.statistics.profile import Profile
 
 SAMPLE_ROWS = 20_000
@@ -117,7 +117,7 @@ def _choose_shared(
         if len(graph.consumers[operator.name]) < 2 or uses < 2 or above:
             continue
         again_ms = times_ms[operator.name] + reading_ms
-        kept = narrowed(graph, operator.name, compiler.operator(operator.name)).persist()
+        kept = compiler.narrowed(operator.name, compiler.operator(operator.name)).persist()
         try:
             first_ms = _once_ms(kept)[0] + reading_ms
             cached_ms = min(_once_ms(kept)[0] for _ in range(2))

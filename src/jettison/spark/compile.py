@@ -7,7 +7,7 @@ measured. They are cut off at the outputs.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pyspark.errors import AnalysisException
@@ -45,6 +45,27 @@ class Counted:
     arcs: dict[str, Observation] = field(default_factory=dict)
 
 
+@dataclass
+class Known:
+    """What does not change from batch to batch, so that Spark is asked once: column names of frames, metrics' Columns."""
+
+    names: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    metrics: dict[str, Column] = field(default_factory=dict)
+
+    def columns(self, key: str, frame: DataFrame) -> tuple[str, ...]:
+        if key not in self.names:
+            self.names[key] = tuple(frame.columns)
+        return self.names[key]
+
+    def hidden(self, key: str, frame: DataFrame) -> list[str]:
+        return [column for column in HIDDEN if column in self.columns(key, frame)]
+
+    def metric(self, text: str) -> Column:
+        if text not in self.metrics:
+            self.metrics[text] = F.expr(text)
+        return self.metrics[text]
+
+
 class Compiler:
     """Builds the frames of one batch. Frames of `shared` operators are built once and persisted."""
 
@@ -55,7 +76,9 @@ class Compiler:
         plan: Plan,
         statics: Mapping[str, DataFrame],
         shared: frozenset[str] = frozenset(),
+        known: Known | None = None,
     ) -> None:
+        self.known = known or Known()
         self._graph = graph
         self._raw = raw
         self._plan = plan
@@ -80,9 +103,10 @@ class Compiler:
             frame = self._source(operator, count)
         else:
             frames = [self._arc(tail, name, count) for tail in operator.inputs]
-            frame = apply_operator(operator, frames, self._statics)
+            frame = self._applied(operator, frames)
+        self.known.columns(name, frame)
         if name in self._shared:
-            frame = narrowed(self._graph, name, frame).persist()
+            frame = self.narrowed(name, frame).persist()
             self.persisted[name] = frame
         return frame
 
@@ -97,39 +121,55 @@ class Compiler:
         condition = keeps(arc, drop)
         if count and arc not in self.counted.arcs:
             observation = self.counted.arcs[arc] = Observation()
-            frame = frame.observe(observation, F.expr("count(1) AS rows"), F.expr(f"count_if({condition}) AS kept"))
+            metrics = ("count(1) AS rows", f"count_if({condition}) AS kept")
+            frame = frame.observe(observation, *map(self.known.metric, metrics))
         return frame.where(condition)
 
     def _source(self, source: Source, count: bool) -> DataFrame:
-        frame = dropped_raw(source, self._raw[source.name], self._plan)
+        raw = self._raw[source.name]
+        columns = self.known.columns(f"{source.name} (raw)", raw)
+        frame = dropped_raw(source, raw, columns, self._plan)
         if count and source.name not in self.counted.sources:
             observation = self.counted.sources[source.name] = Observation()
-            frame = frame.observe(observation, *(F.expr(metric) for metric in _source_metrics(source, frame)))
-        return parsed(source, frame)
+            frame = frame.observe(observation, *map(self.known.metric, _source_metrics(source, columns)))
+        return parsed(source, frame, columns)
+
+    def narrowed(self, name: str, frame: DataFrame) -> DataFrame:
+        """An operator's rows with the columns that anybody below needs: a persisted copy holds no more."""
+        needed = needed_columns(self._graph, name)
+        if needed is None:
+            return frame
+        return frame.selectExpr(*(f"`{column}`" for column in needed), *self.known.hidden(name, frame))
+
+    def _applied(self, operator: Operator, frames: list[DataFrame]) -> DataFrame:
+        """One operator on its input frames. Spark's complaint is passed on with the operator's name."""
+        try:
+            if isinstance(operator, Select):
+                return _selected(operator, frames[0], self.known.hidden(operator.inputs[0], frames[0]))
+            if isinstance(operator, Union):
+                columns = [self.known.columns(tail, f) for tail, f in zip(operator.inputs, frames, strict=True)]
+                return _united(frames, columns)
+            return _applied(operator, frames[0], self._statics)
+        except AnalysisException as error:
+            columns_here = ", ".join(column for column in frames[0].columns if column not in HIDDEN)
+            first_line = str(error).splitlines()[0]
+            element = f"{kind_of(operator)} {operator.name!r}"
+            raise StartError(f"{element}: {first_line} Columns here: {columns_here}.") from error
 
 
-def narrowed(graph: Graph, name: str, frame: DataFrame) -> DataFrame:
-    """An operator's rows with the columns that anybody below needs: a persisted copy holds no more."""
-    needed = needed_columns(graph, name)
-    if needed is None:
-        return frame
-    hidden = [column for column in HIDDEN if column in frame.columns]
-    return frame.selectExpr(*(f"`{column}`" for column in needed), *hidden)
-
-
-def dropped_raw(source: Source, raw: DataFrame, plan: Plan) -> DataFrame:
+def dropped_raw(source: Source, raw: DataFrame, columns: Sequence[str], plan: Plan) -> DataFrame:
     """Raw rows that pass the input's drop, with their identity and, behind the drop, the payload's content in a struct.
 
     The identity is made of the declared columns where they can be seen, else of the payload, else of the whole row.
     """
-    seen = bool(source.id) and set(source.id) <= set(raw.columns)
-    identity = source.id if seen else (PAYLOAD_COLUMN,) if source.payload else tuple(raw.columns)
+    seen = bool(source.id) and set(source.id) <= set(columns)
+    identity = source.id if seen else (PAYLOAD_COLUMN,) if source.payload else columns
     frame = raw.selectExpr("*", identity_of(identity))
     drop = plan.drops.get(source.name)
     if drop is not None:
         frame = frame.where(keeps(source.name, drop))
     if source.payload is not None:
-        inside = ", ".join(f"`{name}` {kind}" for name, kind in source.schema if name not in raw.columns)
+        inside = ", ".join(f"`{name}` {kind}" for name, kind in source.schema if name not in columns)
         options = f"map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '{CORRUPT}')"
         schema = f"{inside}, {CORRUPT} string".replace("'", "\\'")
         frame = frame.selectExpr("*", f"from_json(string({PAYLOAD_COLUMN}), '{schema}', {options}) AS {BODY}")
@@ -140,63 +180,52 @@ IS_PARSED = f"({BODY} IS NOT NULL AND {BODY}.{CORRUPT} IS NULL)"
 """True for rows whose payload is a JSON object that fits the schema."""
 
 
-def parsed(source: Source, frame: DataFrame) -> DataFrame:
+def parsed(source: Source, frame: DataFrame, columns: Sequence[str]) -> DataFrame:
     """Exactly the declared columns, the identity and the time; rows that did not parse are left out."""
-    columns = {name: f"`{name}`" for name, _ in source.schema}
+    declared = {name: f"`{name}`" if name in columns else f"{BODY}.`{name}`" for name, _ in source.schema}
     if source.payload is not None:
         frame = frame.where(IS_PARSED)
-        columns = {name: sql if name in frame.columns else f"{BODY}.{sql}" for name, sql in columns.items()}
-    chosen = [f"{sql} AS `{name}`" for name, sql in columns.items()]
+    chosen = [f"{sql} AS `{name}`" for name, sql in declared.items()]
     if source.event_time is not None:
-        chosen.append(f"{columns[source.event_time]} AS {TIME}")
+        chosen.append(f"{declared[source.event_time]} AS {TIME}")
     return frame.selectExpr(*chosen, IDENTITY)
 
 
-def _source_metrics(source: Source, frame: DataFrame) -> list[str]:
+def _source_metrics(source: Source, columns: Sequence[str]) -> list[str]:
     """What is counted behind a source's drop: rows, those that do not parse, those without an event time."""
     metrics = ["count(1) AS kept"]
     if source.payload is not None:
         metrics.append(f"count_if(NOT {IS_PARSED}) AS rejected")
     if source.event_time is not None:
-        inside = source.event_time not in frame.columns
+        inside = source.event_time not in columns
         missing = f"{BODY if inside else ''}{'.' if inside else ''}`{source.event_time}` IS NULL"
         metrics.append(f"count_if({missing}{f' AND {IS_PARSED}' if inside else ''}) AS timeless")
     return metrics
 
 
-def apply_operator(operator: Operator, frames: list[DataFrame], statics: Mapping[str, DataFrame]) -> DataFrame:
-    """One operator on its input frames. Spark's complaint is passed on with the operator's name."""
-    element = f"{kind_of(operator)} {operator.name!r}"
-    try:
-        return _applied(operator, frames, statics)
-    except AnalysisException as error:
-        columns = ", ".join(column for column in frames[0].columns if column not in HIDDEN)
-        first_line = str(error).splitlines()[0]
-        raise StartError(f"{element}: {first_line} Columns here: {columns}.") from error
+def _selected(operator: Select, frame: DataFrame, hidden: list[str]) -> DataFrame:
+    items = (*operator.expressions, *(() if "*" in _texts(operator.expressions) else hidden))
+    if all(isinstance(item, str) for item in items):
+        return frame.selectExpr(*items)
+    return frame.select(*(_column(item) for item in items))
 
 
-def _applied(operator: Operator, frames: list[DataFrame], statics: Mapping[str, DataFrame]) -> DataFrame:
-    frame = frames[0]
-    hidden = [column for column in HIDDEN if column in frame.columns]
+def _united(frames: list[DataFrame], columns: list[tuple[str, ...]]) -> DataFrame:
+    hidden = [column for column in HIDDEN if all(column in each for each in columns)]
+    chosen = [*(column for column in columns[0] if column not in HIDDEN), *hidden]
+    merged = frames[0].select(*chosen)
+    for other in frames[1:]:
+        merged = merged.unionByName(other.select(*chosen))
+    return merged
+
+
+def _applied(operator: Operator, frame: DataFrame, statics: Mapping[str, DataFrame]) -> DataFrame:
     if isinstance(operator, Where):
         return frame.where(operator.predicate)
-    if isinstance(operator, Select):
-        items = (*operator.expressions, *(() if "*" in _texts(operator.expressions) else hidden))
-        if all(isinstance(item, str) for item in items):
-            return frame.selectExpr(*items)
-        return frame.select(*(_column(item) for item in items))
     if isinstance(operator, WithColumns):
         return frame.withColumns({name: _column(item) for name, item in operator.columns})
-    if isinstance(operator, Union):
-        common = [column for column in HIDDEN if all(column in other.columns for other in frames)]
-        visible = [column for column in frame.columns if column not in HIDDEN]
-        merged = frame.select(*visible, *common)
-        for other in frames[1:]:
-            merged = merged.unionByName(other.select(*visible, *common))
-        return merged
     if isinstance(operator, Join):
-        static = statics[operator.name]
-        return frame.join(static, list(operator.on), operator.how)
+        return frame.join(statics[operator.name], list(operator.on), operator.how)
     if isinstance(operator, Apply):
         made = resolve(operator)(frame)
         return made if IDENTITY in made.columns else made.selectExpr("*", identity_of(made.columns))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from jettison.errors import StartError
@@ -68,15 +67,24 @@ def _loaded(reader: Any, place: str, stored: Stored) -> DataFrame:
         chosen = reader.format(stored.format).options(**stored.options)
         frame: DataFrame = (chosen if stored.schema is None else chosen.schema(stored.schema)).load()
         return frame
-    except PySparkException as error:
-        reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    except Exception as error:  # PySpark's own, and Java's where PySpark does not translate them
+        reason = _reason(error)
         raise StartError(
             f"{place}: Spark cannot read format {stored.format!r} with options {_shown(stored.options)}: {reason} "
-            f"Mend {place}.{_remedy(reason)}."
+            f"Mend {place}.{_wrong_part(reason)}."
         ) from error
 
 
-def _remedy(reason: str) -> str:
+def _reason(error: Exception) -> str:
+    """Spark's own words in one line. PySpark leaves some faults (an unknown format) wrapped as Java threw them."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    thrown = [line.removeprefix(": ").partition(": ")[2] for line in lines if line.startswith(": ")]
+    return next(iter(thrown or lines), type(error).__name__)
+
+
+def _wrong_part(reason: str) -> str:
+    if "DATA_SOURCE_NOT_FOUND" in reason or "Failed to find" in reason:
+        return "format, or start with the package that brings it"
     return "schema: give the columns, such as 'trip long, fare double'" if "schema" in reason.lower() else "options"
 
 

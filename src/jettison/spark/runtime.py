@@ -177,15 +177,18 @@ class Run:
             return True
         return False
 
-    def stop(self) -> None:
-        """End the run between two batches. Raises when it had failed before."""
+    def stop(self, patience_s: float = 60.0) -> None:
+        """End the run between two batches. Raises when it had failed before.
+
+        A batch that takes longer than `patience_s` is broken off: it is not committed, and the next start repeats it.
+        """
         with self._idle:
-            self._idle.wait_for(lambda: not self._busy, timeout=60)
+            at_boundary = self._idle.wait_for(lambda: not self._busy, timeout=patience_s)
+        failed_before = self._failure is not None
         self.query.stop()
         self._close()
-        failure = self.query.exception()
-        if failure is not None and self._failure is not None:
-            raise self._explain(failure) from self._failure
+        if self._failure is not None and (failed_before or at_boundary):
+            raise self._explain(self._failure) from self._failure
 
     def report(self) -> Report:
         """What the run has done so far."""
