@@ -5,7 +5,7 @@ next step loses the least utility per microsecond gained (equation 3.5). A step 
 branches below that drop no more than it does (they are subsumed); branches that drop more keep their total, so
 their own drop shrinks (3.5). On networks whose streams never merge each row is optimal: utility is concave and
 separable over cursors with nested bounds, and the best set to move is always one location with its subsumed
-branches. Where streams merge into one output it is a good heuristic; decision record 3 says when it is not optimal.
+branches. Where streams merge into one output it is a good heuristic; decision record 3 says how good.
 
 At run time a plan is found by searching rows from the one in force (the cursor), up or down.
 """
@@ -15,6 +15,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +30,10 @@ from jettison.statistics.load import load_coefficients
 from jettison.statistics.profile import Profile
 
 Matrix = npt.NDArray[np.float64]
+
+_DROP_PAYS = 2.0
+_IDLE_SHARE = 0.01
+_EQUAL = 1e-12
 
 
 @dataclass(frozen=True)
@@ -74,11 +79,18 @@ class RoadMap:
             for location, keep in zip(self.layout.locations, self.keeps[row], strict=True)
             if keep < 1.0
         }
-        delivered = {
-            output.name: float(share) for output, share in zip(self.graph.outputs, self.delivered[row], strict=True)
-        }
-        saved = float(self.saves_us[row] @ np.array([rows.get(source.name, 0.0) for source in self.graph.sources]))
-        return Plan(drops, reason, row, delivered, float(self.utility[row]), saved)
+        counts = [float(rows.get(source.name, 0.0)) for source in self.graph.sources]
+        shares, utility = self.delivered[row], float(self.utility[row])
+        if any(counts) and (self._merges or not all(counts)):
+            # what is delivered where streams merge, or a source is silent, depends on how much each source sends now
+            now = _delivered(self.graph, self.layout, self.keeps[[0, row]], counts)
+            shares, utility = now[1], float(_utility(self.graph, now)[1])
+        delivered = {output.name: float(share) for output, share in zip(self.graph.outputs, shares, strict=True)}
+        return Plan(drops, reason, row, delivered, utility, float(self.saves_us[row] @ np.array(counts)))
+
+    @cached_property
+    def _merges(self) -> bool:
+        return any(len(segment.entries) > 1 for segment in self.layout.segments)
 
 
 class RoadMapShedder:
@@ -108,19 +120,35 @@ def build_road_map(graph: Graph, profile: Profile, rows: Mapping[str, float], la
     """Compute the road map for the given proportion of rows per source."""
     profile.check(graph)
     places = layout(graph, profile)
-    counts = [float(rows.get(source.name, 0.0)) for source in graph.sources]
-    if not any(counts):
-        counts = [1.0] * len(counts)
+    counts = _proportions(graph, rows)
+    loads = load_coefficients(graph, profile)
+    paying = frozenset(arc for arc in places.arcs if loads[arc] > _DROP_PAYS * profile.drop_us)
     if ladder is None:
-        loads = load_coefficients(graph, profile)
-        worthwhile = [loads[arc] for arc in places.arcs if loads[arc] > 2 * profile.drop_us]
-        ladder = ladder_for(profile.drop_us, min(worthwhile, default=1.0))
-    steps = Steps(graph, places, ladder, dict(zip((s.name for s in graph.sources), counts, strict=True)))
+        ladder = ladder_for(profile.drop_us, min((loads[arc] for arc in paying), default=1.0))
+    steps = Steps(graph, places, ladder, dict(zip((s.name for s in graph.sources), counts, strict=True)), paying)
     levels = np.array(_greedy(steps), dtype=np.int16)
     keeps = _local_keeps(places, ladder, levels)
     saves = _savings(graph, places, keeps, profile.drop_us)
     delivered = _delivered(graph, places, keeps, counts)
-    return RoadMap(graph, places, ladder, levels, keeps, saves, delivered, _utility(graph, delivered))
+    utility = _utility(graph, delivered)
+    best = _undominated(saves @ np.array(counts), utility)
+    return RoadMap(graph, places, ladder, levels[best], keeps[best], saves[best], delivered[best], utility[best])
+
+
+def _proportions(graph: Graph, rows: Mapping[str, float]) -> list[float]:
+    """Rows per source, where a source that is idle now counts as a trickle: a burst may begin on it."""
+    counts = [float(rows.get(source.name, 0.0)) for source in graph.sources]
+    least = _IDLE_SHARE * max(counts) if any(counts) else 1.0
+    return [count or least for count in counts]
+
+
+def _undominated(savings: Matrix, utility: Matrix) -> npt.NDArray[np.intp]:
+    """Rows that save more than all rows before them, and of which no later row is worth more. The first row stays."""
+    later_best = np.append(np.maximum.accumulate(utility[::-1])[::-1][1:], -np.inf)
+    earlier_most = np.append(-np.inf, np.maximum.accumulate(savings)[:-1])
+    good = (savings > earlier_most) & (utility >= later_best - _EQUAL)
+    good[0] = True
+    return np.flatnonzero(good)
 
 
 def _greedy(steps: Steps) -> list[list[int]]:
@@ -161,7 +189,7 @@ def _savings(graph: Graph, places: Layout, keeps: Matrix, drop_us: float) -> Mat
     for index in reversed(range(len(places.locations))):
         location = places.locations[index]
         after = loads[:, list(places.segments[location.enters].branches)].sum(axis=1)
-        judging = drop_us * (keeps[:, index] < 1.0)
+        judging = drop_us * ((keeps[:, index] > 0.0) & (keeps[:, index] < 1.0))
         loads[:, index] = judging + keeps[:, index] * (location.cost_us + location.passes * after)
     columns = [places.arcs.index(source.name) for source in graph.sources]
     return np.asarray(loads[0, columns] - loads[:, columns])

@@ -21,6 +21,7 @@ Move = tuple[int, int]
 """(segment, entry), or (segment, -1) for all entries of a segment at once."""
 
 _NOTHING = 1e-12
+_PREFER_DELIVERY = 1e-9
 
 
 @dataclass
@@ -31,13 +32,21 @@ class _Effect:
     kept: dict[int, float] = field(default_factory=dict)
     inflow: dict[int, float] = field(default_factory=dict)
     outflow: dict[int, float] = field(default_factory=dict)
-    freed: list[int] = field(default_factory=list)
 
 
 class Steps:
     """The state of the greedy rule: a level per location and the flows that follow from it."""
 
-    def __init__(self, graph: Graph, places: Layout, ladder: Ladder, rows: Mapping[str, float]) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        places: Layout,
+        ladder: Ladder,
+        rows: Mapping[str, float],
+        allowed: frozenset[str] | None = None,
+    ) -> None:
+        """`allowed` are the arcs where a drop pays; all of them unless given."""
+        paying = frozenset(places.arcs) if allowed is None else allowed
         self._ladder = ladder
         self._segments = places.segments
         self._enters = [location.enters for location in places.locations]
@@ -53,14 +62,17 @@ class Steps:
                 at = places.locations[entry]
                 self._inflow[entry] = rows[at.arc] if at.leaves < 0 else self._outflow[at.leaves]
                 self._outflow[number] += self._inflow[entry] * at.passes
+        self._moves: list[list[Move]] = []
+        for number, segment in enumerate(places.segments):
+            single = [(number, entry) for entry in segment.entries if places.locations[entry].arc in paying]
+            group = [(number, -1)] if 1 < len(segment.entries) == len(single) else []
+            self._moves.append(single + group)
         self._kept = list(self._inflow)
         self._full = list(self._outflow)
 
     def moves(self) -> list[Move]:
         """Every move that there is: each entry alone, and all entries of a segment where several streams merge."""
-        single = [(number, entry) for number, segment in enumerate(self._segments) for entry in segment.entries]
-        groups = [(number, -1) for number, segment in enumerate(self._segments) if len(segment.entries) > 1]
-        return single + groups
+        return [move for moves in self._moves for move in moves]
 
     def ratio(self, move: Move) -> float:
         """Utility lost per microsecond gained by this move now; infinite when it cannot be made or gains nothing."""
@@ -70,7 +82,7 @@ class Steps:
         return max(0.0, effect.loss) / effect.gain
 
     def take(self, move: Move) -> list[Move]:
-        """Make a move. Returns the moves whose ratio may have become smaller: look at them again."""
+        """Make a move. Returns the moves whose ratio may have become smaller (those of its segment): look again."""
         effect = self._effect(move)
         assert effect is not None
         for entry, level in effect.level.items():
@@ -81,20 +93,7 @@ class Steps:
             self._kept[entry] = flow
         for number, flow in effect.outflow.items():
             self._outflow[number] = flow
-        again = {move}
-        for number in effect.freed:
-            self._climb(number, again)
-        return sorted(again)
-
-    def _climb(self, number: int, again: set[Move]) -> None:
-        segment = self._segments[number]
-        if len(segment.entries) > 1:
-            again.add((number, -1))
-        for entry in segment.entries:
-            if (number, entry) not in again:
-                again.add((number, entry))
-                if self._leaves[entry] >= 0:
-                    self._climb(self._leaves[entry], again)
+        return self._moves[move[0]]
 
     def _above(self, entry: int, changed: Mapping[int, int]) -> int:
         """The level that a location's stream is at before its own drop."""
@@ -151,8 +150,6 @@ class Steps:
         for branch in segment.branches:
             if after > before and level[branch] == before:
                 changed[branch] = after
-            elif after > before and level[branch] == after:
-                effect.freed.append(number)
             same = branch not in changed and after == before and abs(out - self._outflow[number]) <= _NOTHING
             if not same:
                 effect.inflow[branch] = out
@@ -167,7 +164,8 @@ class _Worth:
         assert isinstance(output, Output)
         percents, utilities = zip(*reversed(output.qos.loss), strict=True)
         self._shares = np.array(percents) / 100
-        self._utilities = output.qos.priority * np.array(utilities)
+        # where the graph is flat, losing less of the output is still the better of two equal steps
+        self._utilities = output.qos.priority * (np.array(utilities) + _PREFER_DELIVERY * self._shares)
         self._known: dict[float, float] = {}
 
     def of(self, share: float) -> float:
