@@ -25,6 +25,7 @@ from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample
 
 _RATE_WEIGHT = 0.5
+_WORTHWHILE_SHARE = 0.1
 _REBUILD_CHANGE_SHARE = 0.05
 _REBUILD_TIME_SHARE = 0.005
 
@@ -99,7 +100,9 @@ class Controller:
         problem = problem.with_budget(problem.load_us - judgement.excess_us)
         found = RoadMapShedder(self.road_map).plan(problem, self.plan.row)
         if isinstance(found, Infeasible):
-            self.infeasible, self.plan = found.reason, self._trickle(found.best)
+            self.infeasible = found.reason
+            helps = found.best.saves_us > _WORTHWHILE_SHARE * self.settings.budget_us
+            self.plan = self._trickle(found.best) if helps else self.road_map.plan(0, rows, "shedding cannot help")
             return self.plan
         self.plan = self.road_map.plan(self._gradual(found.row, rows, problem), rows, judgement.reason)
         return self.plan

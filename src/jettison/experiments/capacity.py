@@ -20,24 +20,38 @@ from jettison.statistics.profile import Profile
 _SMALL_ROWS, _LARGE_ROWS = 10_000, 40_000
 
 
+_TRIGGERS_MS = (1000.0, 2000.0, 4000.0, 8000.0)
+_HEADROOM = 0.9
+
+
 @dataclass(frozen=True)
 class Capacity:
-    """Rows per second that fit into the budget of one trigger, and what was learned about costs on the way."""
+    """Rows per second that fit into the budget of one trigger, and what was learned about costs on the way.
+
+    The trigger is 1 s, or longer on a machine where the fixed work of a batch would take half of that.
+    """
 
     rows_per_s: float
+    trigger_ms: float
     fixed_ms: float
     us_per_row: float
     profile: Profile
     shared: frozenset[str]
+
+    @property
+    def trigger(self) -> str:
+        return f"{self.trigger_ms:.0f} milliseconds"
+
+    @property
+    def budget_ms(self) -> float:
+        return _HEADROOM * self.trigger_ms
 
 
 def parquet_sinks(network: Network, folder: Path) -> dict[str, ParquetSink]:
     return {output.name: ParquetSink(str(folder / output.name)) for output in network.graph.outputs}
 
 
-def measure_capacity(
-    spark: Any, network: Network, say: Say, *, trigger_s: float = 1.0, headroom: float = 0.9, batches: int = 12
-) -> Capacity:
+def measure_capacity(spark: Any, network: Network, say: Say, *, batches: int = 12) -> Capacity:
     """Run batches of two sizes as fast as they go, nothing shed; a line through the two medians gives the capacity."""
     say("measuring capacity: warming up")
     with tempfile.TemporaryDirectory(prefix="jettison-capacity-") as name:
@@ -51,11 +65,13 @@ def measure_capacity(
             profile, shared = run.controller.profile, run.shared
             say(f"measuring capacity: {rows:,} rows take {medians[rows]:.0f} ms")
         assert profile is not None
-        us_per_row = 1000 * (medians[_LARGE_ROWS] - medians[_SMALL_ROWS]) / (_LARGE_ROWS - _SMALL_ROWS)
-        fixed_ms = max(0.0, medians[_SMALL_ROWS] - us_per_row * _SMALL_ROWS / 1000)
-        rows_per_s = (1000 * trigger_s * headroom - fixed_ms) * 1000 / us_per_row / trigger_s
+        per_row = 1000 * (medians[_LARGE_ROWS] - medians[_SMALL_ROWS]) / (_LARGE_ROWS - _SMALL_ROWS)
+        us_per_row = max(per_row, 100 * medians[_LARGE_ROWS] / _LARGE_ROWS)  # noise must not make rows free
+        fixed_ms = max(0.0, medians[_LARGE_ROWS] - us_per_row * _LARGE_ROWS / 1000)
+        trigger_ms = next((t for t in _TRIGGERS_MS if fixed_ms < _HEADROOM * t / 2), _TRIGGERS_MS[-1])
+        rows_per_s = 1e6 * (_HEADROOM * trigger_ms - fixed_ms) / us_per_row / trigger_ms
         say(f"capacity: {rows_per_s:,.0f} rows/s ({fixed_ms:.0f} ms fixed, {us_per_row:.1f} us per row)")
-        return Capacity(rows_per_s, fixed_ms, us_per_row, profile, shared)
+        return Capacity(rows_per_s, trigger_ms, fixed_ms, us_per_row, profile, shared)
 
 
 def closed_loop(

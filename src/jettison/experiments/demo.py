@@ -28,7 +28,9 @@ def run_demo(seconds: float, quick: bool, out: Path, console: Console) -> int:
     with console.status("starting Spark") as status:
         spark = local_session("jettison-demo")
         capacity = measure_capacity(spark, taxi_network(), status.update, batches=4 if quick else 8)
-    console.print(f"capacity of this machine: {capacity.rows_per_s:,.0f} rows/s within 90 % of a 1 s trigger")
+    console.print(
+        f"capacity of this machine: {capacity.rows_per_s:,.0f} rows/s within 90 % of a {capacity.trigger_ms / 1000:.0f} s trigger"
+    )
     rate = Burst(0.5 * capacity.rows_per_s, 3 * capacity.rows_per_s, at_s=seconds / 5, length_s=seconds / 2)
     console.print(f"load: half the capacity, and a burst of three times the capacity for {seconds / 2:.0f} s\n")
     runs: dict[str, Run] = {}
@@ -40,7 +42,7 @@ def run_demo(seconds: float, quick: bool, out: Path, console: Console) -> int:
     tables = {label: table(running, label) for label, running in runs.items()}
     rows = [row for each in tables.values() for row in each]
     title = f"A burst of 3 x capacity ({capacity.rows_per_s:,.0f} rows/s)"
-    written = save(Result("demo", {}, {}, rows, lambda figure: draw(figure, tables, title, 900.0)), out)
+    written = save(Result("demo", {}, {}, rows, lambda figure: draw(figure, tables, title, capacity.budget_ms)), out)
     console.print(f"picture and numbers: {', '.join(map(str, written))}")
     return 0
 
@@ -52,6 +54,7 @@ def _run(spark: Any, capacity: Capacity, rate: Rate, seconds: float, shedding: b
             network,
             {"trips": generate(spark, TAXI_PAYLOAD, rate=rate)},
             parquet_sinks(network, Path(name)),
+            trigger=capacity.trigger,
             checkpoint=f"{name}/checkpoint",
             shedding=shedding,
             profile=capacity.profile,

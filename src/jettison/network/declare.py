@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from jettison.errors import NetworkError
 from jettison.network.expressions import Expression
 from jettison.network.graph import Graph
 from jettison.network.operators import (
@@ -67,7 +68,11 @@ class Network:
 
     def stream(self, name: str) -> Stream:
         """The handle of an operator that is declared already."""
-        return Stream(self, self.graph.by_name[name].name)
+        if name not in self.graph.by_name:
+            raise NetworkError(
+                f"network {self.name!r} has no stream {name!r}. Operators here: {', '.join(self.graph.by_name)}."
+            )
+        return Stream(self, name)
 
     def _add(self, operator: Operator) -> Stream:
         self.graph = replace(self.graph, operators=(*self.graph.operators, operator))
@@ -114,8 +119,14 @@ class Stream:
 
     def union(self, *others: Stream, name: str | None = None) -> Stream:
         """Merge with streams that have the same columns."""
-        inputs = (self.name, *(other.name for other in others))
-        return self._network._add(Union(self._network._name("union", name), inputs))
+        name = self._network._name("union", name)
+        for other in others:
+            if other._network is not self._network:
+                raise NetworkError(
+                    f"union {name!r}: stream {other.name!r} belongs to another network ({other._network.name!r}): "
+                    f"declare it in this one ({self._network.name!r}) too."
+                )
+        return self._network._add(Union(name, (self.name, *(other.name for other in others))))
 
     def join(self, static: Any, on: str | Sequence[str], *, how: str = "inner", name: str | None = None) -> Stream:
         """Join with a table that does not stream: a DataFrame, or a name given at the start in `statics`."""
@@ -123,10 +134,10 @@ class Stream:
         return self._network._add(Join(self._network._name("join", name), (self.name,), static, columns, how))
 
     def apply(
-        self, function: Callable[..., Any] | str, *, columns: Sequence[str] | None = None, name: str | None = None
+        self, function: Callable[..., Any] | str, *, columns: str | Sequence[str] | None = None, name: str | None = None
     ) -> Stream:
         """Run a function from DataFrame to DataFrame on every batch."""
-        declared = None if columns is None else tuple(columns)
+        declared = (columns,) if isinstance(columns, str) else None if columns is None else tuple(columns)
         return self._network._add(Apply(self._network._name("apply", name), (self.name,), function, declared))
 
     def output(self, name: str, *, qos: QoS | None = None, quality: bool = False) -> None:

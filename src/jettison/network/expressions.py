@@ -5,24 +5,65 @@ Spark checks them again, with types, when a run starts; this finds a misspelt co
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
-import sqlglot
+from sqlglot import Dialect, Token, TokenType
 from sqlglot import expressions as sql
+from sqlglot.errors import SqlglotError
 
 from jettison.errors import NetworkError
 
 Expression = Any
 """A SQL string, or a PySpark Column, which only Spark can look into."""
 
+_STATEMENT_WORDS = frozenset(
+    (
+        "ALTER",
+        "CREATE",
+        "DROP",
+        "FETCH",
+        "GRANT",
+        "INSERT",
+        "INTO",
+        "QUALIFY",
+        "RETURNING",
+        "REVOKE",
+        "ROLLBACK",
+        "UNCACHE",
+        "VALUES",
+    )
+)
+"""Words that begin statements and clauses: inside an expression they can only be names."""
+
+
+@lru_cache(maxsize=4096)
+def _tokens(text: str) -> tuple[Token, ...]:
+    return tuple(Dialect.get_or_raise("spark").tokenize(text))
+
 
 @lru_cache(maxsize=4096)
 def _parse(text: str) -> sql.Expression | None:
+    """The expression's tree; None for what sqlglot cannot read, which is left to Spark."""
     try:
-        return sqlglot.parse_one(text, dialect="spark", into=None)
-    except sqlglot.errors.SqlglotError:
+        # As an item of a SELECT, and not its first: else a column called `load`, `set` or `all` reads as a statement.
+        query = f"SELECT 0, {text}"
+        (tree,) = Dialect.get_or_raise("spark").parser().parse([_as_name(token) for token in _tokens(query)], query)
+    except (SqlglotError, ValueError):
         return None
+    if not isinstance(tree, sql.Select) or len(tree.expressions) != 2:
+        return None
+    if any(value for part, value in tree.args.items() if part != "expressions"):
+        return None
+    item: sql.Expression = tree.expressions[1]
+    return item
+
+
+def _as_name(token: Token) -> Token:
+    if token.token_type.name not in _STATEMENT_WORDS:
+        return token
+    return Token(TokenType.VAR, token.text, token.line, token.col, token.start, token.end, token.comments)
 
 
 def used_columns(expression: Expression) -> frozenset[str]:
@@ -37,27 +78,42 @@ def used_columns(expression: Expression) -> frozenset[str]:
 @lru_cache(maxsize=4096)
 def _used_columns(text: str) -> frozenset[str]:
     tree = _parse(text)
-    if tree is None:
+    if tree is None or tree.find(sql.Query):
         return frozenset()
-    names = set()
-    bound = {arg.name for fn in tree.find_all(sql.Lambda) for arg in fn.expressions}
-    for column in tree.find_all(sql.Column):
-        parts = [part.name for part in column.parts]
-        if parts[0] not in bound and not isinstance(column.this, sql.Star):
-            names.add(parts[0])
-    return frozenset(names)
+    first_parts = ((column, column.parts[0]) for column in tree.find_all(sql.Column))
+    return frozenset(
+        part.name for column, part in first_parts if not isinstance(part, sql.Star) and not _is_bound(column, part.name)
+    )
+
+
+def _is_bound(column: sql.Column, name: str) -> bool:
+    """Whether a name is an argument of a lambda around it; case is ignored, as Spark does."""
+    around = column.find_ancestor(sql.Lambda)
+    while around is not None:
+        if name.lower() in (argument.name.lower() for argument in around.expressions):
+            return True
+        around = around.find_ancestor(sql.Lambda)
+    return False
 
 
 def all_used_columns(expression: Expression) -> frozenset[str] | None:
-    """Like `used_columns`, but None where only Spark can tell, and for a star.
+    """Every word of a SQL string that may name a column, in lower case; None where only Spark can tell, as for a star.
 
-    >>> all_used_columns("fare * 2 AS twice"), all_used_columns("*"), all_used_columns(object())
-    (frozenset({'fare'}), None, None)
+    More than it reads (function names, aliases within), never less: words are taken as they stand, so a part that is
+    read wrongly here is not lost.
+
+    >>> sorted(all_used_columns("Fare * 2 AS twice")), all_used_columns("*"), all_used_columns(object())
+    (['*', '2', 'as', 'fare'], None, None)
     """
     tree = _parse(expression) if isinstance(expression, str) else None
-    if tree is None or (tree.find(sql.Star) and not tree.find(sql.Count)):
+    if tree is None or tree.find(sql.Query) or any(not _is_counted(star) for star in tree.find_all(sql.Star)):
         return None
-    return used_columns(expression)
+    tokens = _tokens(expression)
+    return frozenset(token.text.lower() for token in (tokens[:-1] if isinstance(tree, sql.Alias) else tokens))
+
+
+def _is_counted(star: sql.Star) -> bool:
+    return isinstance(star.parent, sql.Count)
 
 
 def result_name(expression: Expression) -> str | None:
@@ -67,20 +123,44 @@ def result_name(expression: Expression) -> str | None:
     ('fare', 'double_fare', None)
     """
     tree = _parse(expression) if isinstance(expression, str) else None
-    if isinstance(tree, sql.Alias):
-        return tree.alias
+    if isinstance(tree, sql.Alias) and isinstance(tree.args["alias"], sql.Identifier):
+        return str(tree.alias)
     if isinstance(tree, sql.Column) and not isinstance(tree.this, sql.Star):
-        return tree.name
+        return str(tree.name)
     return None
 
 
-def check_columns(element: str, expression: Expression, available: tuple[str, ...] | None) -> None:
-    """Raise when a SQL string uses a column that does not exist. Case is ignored, as Spark does."""
+def is_whole_star(expression: Expression) -> bool:
+    """Whether a select item is `*`: all columns, in their order.
+
+    >>> is_whole_star(" * "), is_whole_star("* EXCEPT (fare)"), is_whole_star("zone.*")
+    (True, False, False)
+    """
+    return isinstance(expression, str) and expression.strip() == "*"
+
+
+def names_itself(expression: Expression) -> bool:
+    """Whether a select item needs no name here: a Column, a star, several aliases, or what only Spark can read.
+
+    >>> [names_itself(item) for item in ("zone.*", "* EXCEPT (fare)", "explode(tags) AS (key, tag)", "fare * 2")]
+    [True, True, True, False]
+    """
+    tree = _parse(expression) if isinstance(expression, str) else None
+    return tree is None or isinstance(tree, sql.Aliases) or bool(tree.is_star)
+
+
+def check_columns(
+    element: str, expression: Expression, available: tuple[str, ...] | None, also: Iterable[str] = ()
+) -> None:
+    """Raise when a SQL string uses a column that does not exist. Case is ignored, as Spark does.
+
+    `also` holds names that a select has just given: its later items may use them.
+    """
     if isinstance(expression, str) and not expression.strip():
         raise NetworkError(f"{element}: the expression is empty.")
     if available is None:
         return
-    known = {name.lower() for name in available}
+    known = {name.lower() for name in (*available, *also)}
     for name in sorted(used_columns(expression)):
         if name.lower() not in known:
             raise NetworkError(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from jettison.errors import NetworkError
-from jettison.network.expressions import check_columns, result_name
+from jettison.network.expressions import check_columns, is_whole_star, names_itself, result_name
 from jettison.network.operators import (
     PAYLOAD_COLUMN,
     Apply,
@@ -24,6 +24,7 @@ from jettison.network.operators import (
     WithColumns,
     kind_of,
 )
+from jettison.network.schema import check_names, quoted
 
 Columns = tuple[str, ...] | None
 
@@ -133,7 +134,8 @@ class Graph:
         for operator in self.operators:
             if not self.consumers[operator.name] and not isinstance(operator, Output):
                 raise NetworkError(
-                    f"{kind_of(operator)} {operator.name!r} leads to no output: end it with .output('name') or remove it."
+                    f"{kind_of(operator)} {operator.name!r} leads to no output: "
+                    f"end it with .output('name') or remove it."
                 )
 
 
@@ -157,6 +159,10 @@ def _check_name(operator: Operator) -> None:
 
 
 def _topological(network: str, operators: tuple[Operator, ...]) -> tuple[Operator, ...]:
+    """Operators by their distance from a source; at equal distance as declared, outputs last.
+
+    Outputs last because YAML has them in a section of their own: what is read back must be in the same order.
+    """
     done: dict[str, Operator] = {}
     waiting = list(operators)
     while waiting:
@@ -164,6 +170,7 @@ def _topological(network: str, operators: tuple[Operator, ...]) -> tuple[Operato
         if not ready:
             names = ", ".join(operator.name for operator in waiting)
             raise NetworkError(f"network {network!r} has a cycle among {names}: a stream cannot feed itself.")
+        ready.sort(key=lambda operator: isinstance(operator, Output))
         done.update((operator.name, operator) for operator in ready)
         waiting = [operator for operator in waiting if operator.name not in done]
     return tuple(done.values())
@@ -184,60 +191,71 @@ def _columns_of(operator: Operator, found: dict[str, Columns]) -> Columns:
     elif isinstance(operator, WithColumns):
         for _, expression in operator.columns:
             check_columns(element, expression, here)
-        added = tuple(name for name, _ in operator.columns)
-        return None if here is None else tuple(dict.fromkeys((*here, *added)))
+        return None if here is None else _with_columns(operator, here)
     elif isinstance(operator, Union):
         return _union_columns(element, operator, found)
     elif isinstance(operator, Join):
         return _join_columns(element, operator, here)
     elif isinstance(operator, Apply):
+        check_names(element, operator.columns or ())
         return operator.columns
     return here
 
 
+def _with_columns(operator: WithColumns, here: tuple[str, ...]) -> tuple[str, ...]:
+    """A new column that differs from an old one in case only takes its place, as in Spark."""
+    columns = {name.lower(): name for name in here}
+    columns |= {name.lower(): name for name, _ in operator.columns}
+    return tuple(columns.values())
+
+
 def _select_columns(element: str, operator: Select, here: Columns) -> Columns:
     names: list[str] = []
+    known = here
     for expression in operator.expressions:
-        check_columns(element, expression, here)
-        if expression == "*":
-            if here is None:
-                return None
-            names.extend(here)
-            continue
+        check_columns(element, expression, known, also=names)
         name = result_name(expression)
-        if name is None and isinstance(expression, str):
+        if name is not None:
+            names.append(name)
+        elif is_whole_star(expression) and here is not None:
+            names.extend(here)
+        elif names_itself(expression):
+            known = None
+        else:
             raise NetworkError(f"{element}: {expression!r} has no name: write {expression + ' AS name'!r}.")
-        if name is None:
-            return None
-        names.append(name)
-    double = sorted({name for name in names if names.count(name) > 1})
-    if double:
-        raise NetworkError(f"{element}: column {double[0]!r} stands twice.")
-    return tuple(names)
+    check_names(element, names)
+    return None if known is None else tuple(names)
 
 
 def _union_columns(element: str, operator: Union, found: dict[str, Columns]) -> Columns:
-    first = found[operator.inputs[0]]
-    for tail in operator.inputs[1:]:
-        other = found[tail]
-        if first is not None and other is not None and set(first) != set(other):
-            odd = ", ".join(sorted(set(first) ^ set(other)))
-            raise NetworkError(f"{element}: {operator.inputs[0]!r} and {tail!r} differ in columns {odd}: select alike.")
-    return first
+    """Those of the first input whose columns are known: all have the same."""
+    known = [(tail, columns) for tail in operator.inputs if (columns := found[tail]) is not None]
+    if not known:
+        return None
+    first, columns = known[0]
+    names = {name.lower() for name in columns}
+    for other, theirs in known[1:]:
+        odd = names ^ {name.lower() for name in theirs}
+        if odd:
+            raise NetworkError(
+                f"{element}: {first!r} and {other!r} differ in columns {', '.join(sorted(odd))}: select alike."
+            )
+    return columns
 
 
 def _join_columns(element: str, operator: Join, here: Columns) -> Columns:
     for column in operator.on:
-        check_columns(element, f"`{column}`", here)
+        check_columns(element, quoted(column), here)
     static: list[str] | None = getattr(operator.static, "columns", None)
     if static is None:
         return None
+    on, there = {column.lower() for column in operator.on}, {column.lower() for column in static}
     for column in operator.on:
-        if column not in static:
+        if column.lower() not in there:
             raise NetworkError(f"{element}: the static table has no column {column!r}. It has: {', '.join(static)}.")
     if here is None or operator.how in ("left_semi", "left_anti"):
         return here
-    clash = sorted((set(here) & set(static)) - set(operator.on))
+    clash = [column for column in here if column.lower() in there - on]
     if clash:
         raise NetworkError(f"{element}: both sides have column {clash[0]!r}: rename it on one side.")
-    return (*here, *(column for column in static if column not in operator.on))
+    return (*here, *(column for column in static if column.lower() not in on))

@@ -57,5 +57,5 @@ def _all(expressions: tuple[object, ...]) -> set[str] | None:
         used = all_used_columns(expression)
         if used is None:
             return None
-        found |= {column.lower() for column in used}
+        found |= used
     return found

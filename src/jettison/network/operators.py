@@ -9,7 +9,7 @@ from typing import Any
 from jettison.errors import NetworkError
 from jettison.network.expressions import Expression
 from jettison.network.qos import QoS
-from jettison.network.schema import Column
+from jettison.network.schema import Column, check_names
 
 PAYLOAD_COLUMN = "value"
 JOIN_TYPES = ("inner", "left", "left_semi", "left_anti")
@@ -82,9 +82,7 @@ class WithColumns:
     def __post_init__(self) -> None:
         if not self.columns:
             raise NetworkError(f"with_columns {self.name!r}: give at least one column.")
-        for column, _ in self.columns:
-            if column.startswith("_jt_"):
-                raise NetworkError(f"with_columns {self.name!r}: {column!r} begins with _jt_, which Jettison keeps.")
+        check_names(f"with_columns {self.name!r}", [column for column, _ in self.columns])
 
 
 @dataclass(frozen=True)
@@ -138,6 +136,8 @@ class Apply:
             raise NetworkError(f"apply {self.name!r}: {self.function!r} is not of the form 'module:function'.")
         if not isinstance(self.function, str) and not callable(self.function):
             raise NetworkError(f"apply {self.name!r}: {self.function!r} cannot be called.")
+        if self.columns == ():
+            raise NetworkError(f"apply {self.name!r}: name at least one column in `columns`, or leave it out.")
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ class Output:
 
     name: str
     inputs: tuple[str, ...]
-    qos: QoS = QoS()
+    qos: QoS = field(default_factory=QoS)
     quality: bool = False
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from jettison.errors import NetworkError
 
@@ -43,9 +44,10 @@ class QoS:
     def utility(self, delivered_share: float) -> float:
         """Utility when `delivered_share` (0 to 1) of the output's tuples are delivered, priority left out."""
         percent = min(100.0, max(0.0, 100.0 * delivered_share))
-        for (right, high), (left, low) in zip(self.loss, self.loss[1:], strict=False):
+        for (right, high), (left, low) in pairwise(self.loss):
             if percent >= left:
-                return round(low + (high - low) * (percent - left) / (right - left), 12)
+                weight = (percent - left) / (right - left)
+                return weight * high + (1.0 - weight) * low
         return self.loss[-1][1]
 
 
@@ -74,7 +76,7 @@ def _check(loss: tuple[Point, ...]) -> None:
     if loss[-1][0] != 0.0:
         raise NetworkError(f"QoS loss: the last point is {loss[-1]}: end at percent 0, such as (0, 0.0).")
     steepness = 0.0
-    for before, after in zip(loss, loss[1:], strict=False):
+    for before, after in pairwise(loss):
         if after[0] >= before[0]:
             raise NetworkError(f"QoS loss: the percent of point {after} does not fall below that of {before}.")
         if after[1] > before[1] + _TOLERANCE:
@@ -83,6 +85,6 @@ def _check(loss: tuple[Point, ...]) -> None:
         if slope < steepness - _TOLERANCE:
             raise NetworkError(
                 f"QoS loss is not concave at point {before}: utility falls by {steepness:.4g} per percent before it "
-                f"and by only {slope:.4g} after it. Lower the utility of {before} or raise that of {after}'s neighbours."
+                f"and by only {slope:.4g} after it. Raise the utility of {before} or lower that of {after}."
             )
         steepness = slope

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 from collections.abc import Mapping
 
 from jettison.network.graph import Graph, arc_name
@@ -9,6 +11,25 @@ from jettison.network.operators import Apply, Join, Operator, Output, Select, So
 
 Notes = Mapping[str, str]
 """What to write beside an operator or on an arc, by its name: costs, selectivities, drops."""
+
+
+_MERMAID_WORDS = frozenset(
+    (
+        "call",
+        "class",
+        "classdef",
+        "click",
+        "default",
+        "direction",
+        "end",
+        "flowchart",
+        "graph",
+        "href",
+        "linkstyle",
+        "style",
+        "subgraph",
+    )
+)
 
 
 def describe(operator: Operator) -> str:
@@ -31,30 +52,25 @@ def describe(operator: Operator) -> str:
         detail = operator.function if isinstance(operator.function, str) else _function_name(operator.function)
     else:
         detail = "" if operator.qos.priority == 1 else f"priority {operator.qos.priority:g}"
-    return f"{kind} {detail}".rstrip()
+    return _line(f"{kind} {detail}")
 
 
 def as_text(graph: Graph, operator_notes: Notes | None = None, arc_notes: Notes | None = None) -> str:
     """Indented text, sources first. An operator that reads several streams is drawn once, below the last of them."""
     on_operator, on_arc = operator_notes or {}, arc_notes or {}
-    lines = [f"network {graph.name}"]
-    drawn: set[str] = set()
-
-    def draw(name: str, arc: str, depth: int) -> None:
-        operator = graph.by_name[name]
-        note = f"   [{on_operator[name]}]" if name in on_operator else ""
-        drop = f"   << {on_arc[arc]}" if arc in on_arc else ""
-        pending = any(tail not in drawn for tail in operator.inputs)
-        if pending:
+    lines = [f"network {_line(graph.name)}"]
+    unseen = {operator.name: len(operator.inputs) for operator in graph.operators}
+    waiting = [(source.name, source.name, 0) for source in reversed(graph.sources)]
+    while waiting:
+        name, arc, depth = waiting.pop()
+        drop = f"   << {_line(on_arc[arc])}" if arc in on_arc else ""
+        unseen[name] -= 1
+        if unseen[name] > 0:
             lines.append(f"{'  ' * depth}{name}: (see below){drop}")
-            return
-        lines.append(f"{'  ' * depth}{name}: {describe(operator)}{note}{drop}")
-        drawn.add(name)
-        for head in graph.consumers[name]:
-            draw(head, arc_name(name, head), depth + 1)
-
-    for source in graph.sources:
-        draw(source.name, source.name, 0)
+            continue
+        note = f"   [{_line(on_operator[name])}]" if name in on_operator else ""
+        lines.append(f"{'  ' * depth}{name}: {describe(graph.by_name[name])}{note}{drop}")
+        waiting += [(head, arc_name(name, head), depth + 1) for head in reversed(graph.consumers[name])]
     return "\n".join(lines)
 
 
@@ -62,34 +78,62 @@ def as_mermaid(graph: Graph, operator_notes: Notes | None = None, arc_notes: Not
     """A Mermaid flow chart.
 
     >>> from jettison.network.operators import Source, Output
-    >>> print(as_mermaid(Graph("tiny", (Source("s", (("a", "int"),)), Output("o", ("s",)))), arc_notes={"s>o": "keep 50 %"}))
+    >>> graph = Graph("tiny", (Source("s", (("a", "int"),)), Output("o", ("s",))))
+    >>> print(as_mermaid(graph, arc_notes={"s>o": "keep 50 %"}))
     flowchart LR
       s[/"s<br/>source a int"/]
       o(["o<br/>output"])
       s -->|keep 50 %| o
     """
     on_operator, on_arc = operator_notes or {}, arc_notes or {}
+    ids = _mermaid_ids(graph)
     lines = ["flowchart LR"]
     for operator in graph.operators:
         name = operator.name
         parts = [name, describe(operator), *([on_operator[name]] if name in on_operator else [])]
         if isinstance(operator, Source) and name in on_arc:
             parts.append(on_arc[name])
-        label = "<br/>".join(part.replace('"', "'").replace("<", "&lt;").replace(">", "&gt;") for part in parts)
+        label = "<br/>".join(map(_escaped, parts))
         opening, closing = ("[/", "/]") if isinstance(operator, Source) else ("[", "]")
         if isinstance(operator, Output):
             opening, closing = "([", "])"
-        lines.append(f'  {_id(name)}{opening}"{label}"{closing}')
+        lines.append(f'  {ids[name]}{opening}"{label}"{closing}')
     for operator in graph.operators:
         for tail in operator.inputs:
             arc = arc_name(tail, operator.name)
-            text = f"|{on_arc[arc]}|" if arc in on_arc else ""
-            lines.append(f"  {_id(tail)} -->{text} {_id(operator.name)}")
+            text = f"|{_arc_label(on_arc[arc])}|" if arc in on_arc else ""
+            lines.append(f"  {ids[tail]} -->{text} {ids[operator.name]}")
     return "\n".join(lines)
 
 
-def _id(name: str) -> str:
-    return f"{name}_" if name in ("end", "graph", "flowchart") else name
+def _mermaid_ids(graph: Graph) -> dict[str, str]:
+    """An id for every operator: its name, changed where Mermaid would misread it, and never that of another."""
+    safe = [name for name in graph.by_name if re.fullmatch(r"\w+", name) and name.lower() not in _MERMAID_WORDS]
+    ids = {name: name for name in safe}
+    taken = set(safe)
+    for name in graph.by_name:
+        if name not in ids:
+            chosen = re.sub(r"\W", "_", name) + "_"
+            while chosen in taken:
+                chosen += "_"
+            ids[name] = chosen
+            taken.add(chosen)
+    return ids
+
+
+def _arc_label(note: str) -> str:
+    """A note between two bars: in quotes as soon as it has more than words and numbers."""
+    text = _escaped(note).replace("|", "#124;")
+    return text if re.fullmatch(r"[\w .,%]+", text) else f'"{text}"'
+
+
+def _escaped(text: str) -> str:
+    return html.escape(_line(text).replace("#", "#35;").replace('"', "'"), quote=False)
+
+
+def _line(text: str) -> str:
+    """A text of several lines in one: a picture has one line per operator."""
+    return " ".join(line.strip() for line in text.splitlines())
 
 
 def _function_name(function: object) -> str:

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+
 from jettison.errors import NetworkError
 
 Column = tuple[str, str]
+
+_QUOTED = r"`(?:[^`]|``)*`|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
+_PLAIN = re.compile(r"\w+")
+_PIECE = re.compile(f"{_QUOTED}|.", re.DOTALL)
+_COLUMN = re.compile(r"(`(?:[^`]|``)+`|[^\s:`]+)(?:\s*:\s*|\s+)([^\s:].*)", re.DOTALL)
 
 
 def parse_schema(ddl: str, element: str) -> tuple[Column, ...]:
@@ -12,26 +20,58 @@ def parse_schema(ddl: str, element: str) -> tuple[Column, ...]:
 
     >>> parse_schema("trip long, tags map<string, int>, price decimal(10, 2)", "source 'trips'")
     (('trip', 'long'), ('tags', 'map<string, int>'), ('price', 'decimal(10, 2)'))
+    >>> parse_schema("`my zone`: int, note string COMMENT 'short, or none'", "source 'trips'")
+    (('my zone', 'int'), ('note', "string COMMENT 'short, or none'"))
     """
     columns: list[Column] = []
     for part in _split(ddl):
-        name, _, kind = part.strip().replace("\n", " ").partition(" ")
-        name, kind = name.strip("`").rstrip(":"), kind.strip()
-        if not name or not kind:
+        found = _COLUMN.fullmatch(part.strip())
+        if found is None:
             raise NetworkError(f'{element}: schema part {part.strip()!r} is not "name type", such as "fare double".')
-        if name in (seen for seen, _ in columns):
-            raise NetworkError(f"{element}: column {name!r} stands twice in the schema.")
-        if name.startswith("_jt_"):
-            raise NetworkError(f"{element}: column {name!r} begins with _jt_, which Jettison keeps for itself.")
-        columns.append((name, kind))
+        name, kind = found.groups()
+        if name.startswith("`"):
+            name = name[1:-1].replace("``", "`")
+        columns.append((name, " ".join(line.strip() for line in kind.splitlines())))
+    check_names(element, [name for name, _ in columns])
     return tuple(columns)
 
 
+def as_ddl(columns: Iterable[Column]) -> str:
+    """The DDL string that `parse_schema` reads back to these columns.
+
+    >>> as_ddl((("trip", "long"), ("my zone", "int")))
+    'trip long, `my zone` int'
+    """
+    return ", ".join(f"{name if _PLAIN.fullmatch(name) else quoted(name)} {kind}" for name, kind in columns)
+
+
+def quoted(name: str) -> str:
+    """A column name in SQL's backquotes.
+
+    >>> quoted("my zone")
+    '`my zone`'
+    """
+    return f"`{name.replace('`', '``')}`"
+
+
+def check_names(element: str, names: Iterable[str]) -> None:
+    """Raise when a name stands twice (case is ignored, as Spark does) or is one of Jettison's own."""
+    seen: set[str] = set()
+    for name in names:
+        if name.lower() in seen:
+            raise NetworkError(f"{element}: column {name!r} stands twice: give one another name.")
+        if name.lower().startswith("_jt_"):
+            raise NetworkError(f"{element}: column {name!r} begins with _jt_, which Jettison keeps for itself.")
+        seen.add(name.lower())
+
+
 def _split(ddl: str) -> list[str]:
-    parts, depth, start = [], 0, 0
-    for position, char in enumerate(ddl):
-        depth += (char in "<(") - (char in ">)")
-        if char == "," and depth == 0:
-            parts.append(ddl[start:position])
-            start = position + 1
-    return [*parts, ddl[start:]]
+    """Parts between the commas that stand in no brackets and no quotes."""
+    parts, depth = [""], 0
+    for piece in _PIECE.findall(ddl):
+        depth += (piece in "<(") - (piece in ">)")
+        if piece == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += piece
+    return parts

@@ -6,6 +6,7 @@ section (where data comes from and goes to) and a `profile` (what a calibration 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,30 @@ from jettison.errors import NetworkError
 from jettison.network.graph import Graph
 from jettison.network.operators import Apply, Join, Operator, Output, Select, Source, Union, Where, WithColumns
 from jettison.network.qos import QoS
-from jettison.network.schema import parse_schema
+from jettison.network.schema import as_ddl, parse_schema
 
 _KINDS = ("where", "select", "with_columns", "union", "join", "apply")
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML as people mean it: `on` is a word, not true, and a key that stands twice is a fault."""
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                if key.value in seen:
+                    raise yaml.MarkedYAMLError(problem=f"{key.value!r} stands twice", problem_mark=key.start_mark)
+                seen.add(key.value)
+        return node
+
+
+_Loader.yaml_implicit_resolvers = {
+    char: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:bool"]
+    for char, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"true|True|TRUE|false|False|FALSE"), list("tTfF"))
 
 
 class _Strict(BaseModel):
@@ -73,6 +95,8 @@ class ProfileSpec(_Strict):
     cost_us: dict[str, float] = {}
     selectivity: dict[str, float] = {}
     rows_per_s: dict[str, float] = {}
+    read_us: dict[str, float] = {}
+    drop_us: float = Field(default=0.0, ge=0)
 
 
 class RunSpec(_Strict):
@@ -104,8 +128,7 @@ class Spec(_Strict):
         ]
         operators += [_operator(name, spec) for name, spec in self.operators.items()]
         operators += [
-            Output(name, (spec.of,), QoS(spec.qos.loss, spec.qos.priority), spec.quality)
-            for name, spec in self.outputs.items()
+            Output(name, (spec.of,), _qos(name, spec.qos), spec.quality) for name, spec in self.outputs.items()
         ]
         graph = Graph(self.network, tuple(operators))
         graph.check_complete()
@@ -115,7 +138,7 @@ class Spec(_Strict):
 def from_yaml(text: str, origin: str = "the YAML") -> Spec:
     """Read a specification; `origin` is named in errors."""
     try:
-        content = yaml.safe_load(text)
+        content = yaml.load(text, Loader=_Loader)
     except yaml.YAMLError as error:
         raise NetworkError(f"{origin} is not valid YAML: {error}") from error
     if not isinstance(content, dict):
@@ -153,6 +176,13 @@ def to_yaml(graph: Graph) -> str:
     return yaml.safe_dump(to_dict(graph), sort_keys=False, default_flow_style=None, width=110)
 
 
+def _qos(output: str, spec: QoSSpec) -> QoS:
+    try:
+        return QoS(spec.loss, spec.priority)
+    except NetworkError as error:
+        raise NetworkError(f"output {output!r}: {error}") from error
+
+
 def _operator(name: str, spec: OperatorSpec) -> Operator:
     inputs = (spec.of,) if spec.of is not None else ()
     if spec.where is not None:
@@ -170,7 +200,7 @@ def _operator(name: str, spec: OperatorSpec) -> Operator:
 
 
 def _source_dict(source: Source) -> dict[str, Any]:
-    schema = ", ".join(f"{name} {kind}" for name, kind in source.schema)
+    schema = as_ddl(source.schema)
     return _trim({"schema": schema, "event_time": source.event_time, "id": list(source.id), "payload": source.payload})
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from jettison.errors import PlanError
 from jettison.plan.locations import drop_arcs
 from jettison.plan.plan import Plan
@@ -25,10 +27,16 @@ def planned_load_us(problem: Problem, plan: Plan) -> float:
         for operator in problem.graph.operators
         for arc in problem.graph.arcs_into(operator.name)
     )
-    judging = sum(
-        problem.profile.drop_us * kept[arc] / plan.keep(arc) if plan.keep(arc) > 0 else 0.0 for arc in plan.drops
-    )
+    judging = sum(problem.profile.drop_us * _arriving(problem, kept, arc) for arc in plan.drops)
     return problem.unavoidable_us + work + judging
+
+
+def _arriving(problem: Problem, kept: Mapping[str, float], arc: str) -> float:
+    """Tuples that reach the drop on an arc: each is judged, even where none is kept."""
+    tail = arc.rpartition(">")[0]
+    if not tail:
+        return problem.rows.get(arc, 0.0)
+    return problem.profile.passes(tail) * sum(kept[into] for into in problem.graph.arcs_into(tail))
 
 
 def delivered_shares(problem: Problem, plan: Plan) -> dict[str, float]:
@@ -52,7 +60,7 @@ def certify(problem: Problem, plan: Plan, *, within_budget: bool = True) -> None
 
     The rules: drops stand only at inputs and splits; nothing is dropped while the load is within the budget; with
     the drops the load is within the budget (unless `within_budget` is False, for the best plan of an infeasible
-    problem); utility and delivered shares are as claimed.
+    problem); delivered shares, utility and savings are as claimed, where the plan claims any.
     """
     allowed = drop_arcs(problem.graph)
     for arc in plan.drops:
@@ -67,13 +75,19 @@ def certify(problem: Problem, plan: Plan, *, within_budget: bool = True) -> None
     left_us = planned_load_us(problem, plan)
     if within_budget and left_us > problem.budget_us + slack_us:
         raise PlanError(f"the plan leaves {left_us:.0f} us of work, the budget is {problem.budget_us:.0f} us.")
-    if plan.delivered:
-        shares = delivered_shares(problem, plan)
-        for output, claimed in plan.delivered.items():
-            if abs(shares[output] - claimed) > _TOLERANCE:
-                raise PlanError(
-                    f"output {output!r}: the plan claims to deliver {claimed:.4f}, it is {shares[output]:.4f}."
-                )
-        utility = plan_utility(problem, plan)
-        if abs(utility - plan.utility) > _TOLERANCE * max(1.0, utility):
-            raise PlanError(f"the plan claims a utility of {plan.utility:.4f}, it is {utility:.4f}.")
+    _check_claims(problem, plan, saved_us=problem.load_us - left_us, slack_us=slack_us)
+
+
+def _check_claims(problem: Problem, plan: Plan, *, saved_us: float, slack_us: float) -> None:
+    shares = delivered_shares(problem, plan)
+    for output, claimed in plan.delivered.items():
+        if output not in shares:
+            raise PlanError(f"the plan claims to deliver {output!r}, which is no output; outputs: {', '.join(shares)}.")
+        if not abs(shares[output] - claimed) <= _TOLERANCE:
+            raise PlanError(f"output {output!r}: the plan claims to deliver {claimed:.4f}, it is {shares[output]:.4f}.")
+    utility = plan_utility(problem, plan)
+    claims_utility = bool(plan.delivered) or plan.utility != 0.0
+    if claims_utility and not abs(utility - plan.utility) <= _TOLERANCE * max(1.0, utility):
+        raise PlanError(f"the plan claims a utility of {plan.utility:.4f}, it is {utility:.4f}.")
+    if plan.saves_us != 0.0 and not abs(saved_us - plan.saves_us) <= slack_us:
+        raise PlanError(f"the plan claims to save {plan.saves_us:.1f} us, it is {saved_us:.1f} us.")

@@ -9,7 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from jettison.errors import PlanError
+
 FINEST_STEP_SHARE = 0.05
+COARSEST_STEP_SHARE = 0.95
+SMALLEST_STEP_SHARE = 0.001
 LOWEST_KEEP_SHARE = 0.02
 
 
@@ -25,6 +29,13 @@ class Ladder:
     """
 
     step_share: float = FINEST_STEP_SHARE
+
+    def __post_init__(self) -> None:
+        if not SMALLEST_STEP_SHARE <= self.step_share <= 1.0:
+            raise PlanError(
+                f"the ladder's step_share is {self.step_share}: give a share from {SMALLEST_STEP_SHARE} to 1, "
+                f"such as {FINEST_STEP_SHARE}."
+            )
 
     @cached_property
     def shares(self) -> tuple[float, ...]:
@@ -47,11 +58,18 @@ class Ladder:
 def ladder_for(drop_us: float, smallest_load_us: float) -> Ladder:
     """The finest ladder whose first step gains more than the drop itself costs: step > D / min(L) (thesis 3.5).
 
+    A tenth more than that, or half of the way to 1 where that is less. Where D >= L no step pays: then few levels.
+
     >>> round(ladder_for(drop_us=0.1, smallest_load_us=1.0).step_share, 2)
     0.11
     >>> ladder_for(drop_us=0.0, smallest_load_us=1.0).step_share
     0.05
+    >>> ladder_for(drop_us=0.9, smallest_load_us=1.0) == ladder_for(drop_us=3.0, smallest_load_us=1.0)
+    True
     """
     if drop_us <= 0:
         return Ladder()
-    return Ladder(min(0.5, max(FINEST_STEP_SHARE, 1.1 * drop_us / smallest_load_us)))
+    if drop_us >= smallest_load_us:
+        return Ladder(COARSEST_STEP_SHARE)
+    least_share = drop_us / smallest_load_us
+    return Ladder(max(FINEST_STEP_SHARE, min(1.1 * least_share, (1.0 + least_share) / 2)))

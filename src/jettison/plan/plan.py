@@ -54,7 +54,7 @@ class Plan:
             "reason": self.reason,
             "row": self.row,
         }
-        if self.delivered:
+        if self.delivered or self.utility or self.saves_us:
             content |= {"delivered": dict(self.delivered), "utility": self.utility, "saves_us": self.saves_us}
         return content
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark import inheritable_thread_target
 from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
 
 from jettison.errors import SinkError
 from jettison.network.graph import Graph
@@ -73,8 +74,9 @@ class BatchRunner:
                 columns = self._known.columns(output.name, frame)
                 timed = TIME in columns
                 observation = Observation()
-                observed = frame.observe(observation, *map(self._known.metric, _output_metrics(timed)))
-                delivered = _delivered(output, observed, columns, plan, batch)
+                observed = frame.observe(observation, *map(self._known.expression, _output_metrics(timed)))
+                visible = self._known.select(observed, [f"`{column}`" for column in columns if column not in HIDDEN])
+                delivered = _with_quality(output, visible, plan, batch)
                 work = inheritable_thread_target(self._spark)(self._write)
                 jobs[output.name] = self._pool.submit(work, output.name, delivered, batch, observation, timed)
             built = time.time()
@@ -153,7 +155,7 @@ class BatchRunner:
     def _keep_rejected(self, source: str, raw: DataFrame, batch: int, plan: Plan) -> None:
         """Put rows that do not parse where they can be looked at."""
         declared = next(s for s in self._graph.sources if s.name == source)
-        bad = dropped_raw(declared, raw, raw.columns, plan).where(f"NOT {IS_PARSED}").drop(BODY, IDENTITY)
+        bad = dropped_raw(declared, raw, raw.columns, plan, self._known).where(f"NOT {IS_PARSED}").drop(BODY, IDENTITY)
         bad.write.mode("overwrite").parquet(f"{self._rejects_path}/{source}/batch={batch}")
 
 
@@ -194,12 +196,11 @@ def _latency_ms(seen: Mapping[str, Any], ended_s: float) -> tuple[float, ...] | 
     return tuple(max(0.0, 1000 * (ended_s - moment)) for moment in (newest_s, *inner, oldest_s))
 
 
-def _delivered(output: Output, rows: DataFrame, columns: Sequence[str], plan: Plan, batch: int) -> DataFrame:
-    """What the sink gets: hidden columns cut off, quality added where it is asked for."""
-    chosen = [f"`{column}`" for column in columns if column not in HIDDEN]
-    if output.quality:
-        chosen += [f"double({plan.delivered.get(output.name, 1.0)!r}) AS _kept", f"{batch}L AS _batch"]
-    return rows.selectExpr(*chosen)
+def _with_quality(output: Output, rows: DataFrame, plan: Plan, batch: int) -> DataFrame:
+    if not output.quality:
+        return rows
+    kept = plan.delivered.get(output.name, 1.0)
+    return rows.withColumns({"_kept": F.lit(kept), "_batch": F.lit(batch).cast("long")})
 
 
 def _read(observation: Observation | None) -> dict[str, Any]:

@@ -22,7 +22,6 @@ from jettison.network.operators import (
     Apply,
     Join,
     Operator,
-    Output,
     Select,
     Source,
     Union,
@@ -47,10 +46,10 @@ class Counted:
 
 @dataclass
 class Known:
-    """What does not change from batch to batch, so that Spark is asked once: column names of frames, metrics' Columns."""
+    """What does not change from batch to batch, so that Spark is asked once: names of columns, parsed expressions."""
 
     names: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    metrics: dict[str, Column] = field(default_factory=dict)
+    parsed: dict[str, Column] = field(default_factory=dict)
 
     def columns(self, key: str, frame: DataFrame) -> tuple[str, ...]:
         if key not in self.names:
@@ -60,10 +59,16 @@ class Known:
     def hidden(self, key: str, frame: DataFrame) -> list[str]:
         return [column for column in HIDDEN if column in self.columns(key, frame)]
 
-    def metric(self, text: str) -> Column:
-        if text not in self.metrics:
-            self.metrics[text] = F.expr(text)
-        return self.metrics[text]
+    def expression(self, item: object) -> Column:
+        """A SQL string as a Column, parsed once; a Column as it is."""
+        if not isinstance(item, str):
+            return item  # type: ignore[return-value]  # a Column, as declared
+        if item not in self.parsed:
+            self.parsed[item] = F.expr(item)
+        return self.parsed[item]
+
+    def select(self, frame: DataFrame, items: Iterable[object]) -> DataFrame:
+        return frame.select(*map(self.expression, items))
 
 
 class Compiler:
@@ -122,34 +127,45 @@ class Compiler:
         if count and arc not in self.counted.arcs:
             observation = self.counted.arcs[arc] = Observation()
             metrics = ("count(1) AS rows", f"count_if({condition}) AS kept")
-            frame = frame.observe(observation, *map(self.known.metric, metrics))
-        return frame.where(condition)
+            frame = frame.observe(observation, *map(self.known.expression, metrics))
+        return frame.where(self.known.expression(condition))
 
     def _source(self, source: Source, count: bool) -> DataFrame:
         raw = self._raw[source.name]
         columns = self.known.columns(f"{source.name} (raw)", raw)
-        frame = dropped_raw(source, raw, columns, self._plan)
+        frame = dropped_raw(source, raw, columns, self._plan, self.known)
         if count and source.name not in self.counted.sources:
             observation = self.counted.sources[source.name] = Observation()
-            frame = frame.observe(observation, *map(self.known.metric, _source_metrics(source, columns)))
-        return parsed(source, frame, columns)
+            frame = frame.observe(observation, *map(self.known.expression, _source_metrics(source, columns)))
+        return parsed(source, frame, columns, self.known)
 
     def narrowed(self, name: str, frame: DataFrame) -> DataFrame:
         """An operator's rows with the columns that anybody below needs: a persisted copy holds no more."""
         needed = needed_columns(self._graph, name)
         if needed is None:
             return frame
-        return frame.selectExpr(*(f"`{column}`" for column in needed), *self.known.hidden(name, frame))
+        return self.known.select(frame, [*(f"`{column}`" for column in needed), *self.known.hidden(name, frame)])
 
     def _applied(self, operator: Operator, frames: list[DataFrame]) -> DataFrame:
         """One operator on its input frames. Spark's complaint is passed on with the operator's name."""
         try:
             if isinstance(operator, Select):
-                return _selected(operator, frames[0], self.known.hidden(operator.inputs[0], frames[0]))
+                hidden = self.known.hidden(operator.inputs[0], frames[0])
+                starred = any(isinstance(item, str) and item.strip() == "*" for item in operator.expressions)
+                return self.known.select(frames[0], [*operator.expressions, *(() if starred else hidden)])
             if isinstance(operator, Union):
                 columns = [self.known.columns(tail, f) for tail, f in zip(operator.inputs, frames, strict=True)]
                 return _united(frames, columns)
-            return _applied(operator, frames[0], self._statics)
+            if isinstance(operator, Where):
+                return frames[0].where(self.known.expression(operator.predicate))
+            if isinstance(operator, WithColumns):
+                return frames[0].withColumns({name: self.known.expression(item) for name, item in operator.columns})
+            if isinstance(operator, Join):
+                return frames[0].join(self._statics[operator.name], list(operator.on), operator.how)
+            if isinstance(operator, Apply):
+                made = resolve(operator)(frames[0])
+                return made if IDENTITY in made.columns else made.selectExpr("*", identity_of(made.columns))
+            return frames[0]
         except AnalysisException as error:
             columns_here = ", ".join(column for column in frames[0].columns if column not in HIDDEN)
             first_line = str(error).splitlines()[0]
@@ -157,22 +173,23 @@ class Compiler:
             raise StartError(f"{element}: {first_line} Columns here: {columns_here}.") from error
 
 
-def dropped_raw(source: Source, raw: DataFrame, columns: Sequence[str], plan: Plan) -> DataFrame:
+def dropped_raw(source: Source, raw: DataFrame, columns: Sequence[str], plan: Plan, known: Known) -> DataFrame:
     """Raw rows that pass the input's drop, with their identity and, behind the drop, the payload's content in a struct.
 
     The identity is made of the declared columns where they can be seen, else of the payload, else of the whole row.
     """
     seen = bool(source.id) and set(source.id) <= set(columns)
     identity = source.id if seen else (PAYLOAD_COLUMN,) if source.payload else columns
-    frame = raw.selectExpr("*", identity_of(identity))
+    frame = known.select(raw, ["*", identity_of(identity)])
     drop = plan.drops.get(source.name)
     if drop is not None:
-        frame = frame.where(keeps(source.name, drop))
+        frame = frame.where(known.expression(keeps(source.name, drop)))
     if source.payload is not None:
         inside = ", ".join(f"`{name}` {kind}" for name, kind in source.schema if name not in columns)
         options = f"map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '{CORRUPT}')"
         schema = f"{inside}, {CORRUPT} string".replace("'", "\\'")
-        frame = frame.selectExpr("*", f"from_json(string({PAYLOAD_COLUMN}), '{schema}', {options}) AS {BODY}")
+        body = f"from_json(string({PAYLOAD_COLUMN}), '{schema}', {options}) AS {BODY}"
+        frame = known.select(frame, ["*", body])
     return frame
 
 
@@ -180,15 +197,15 @@ IS_PARSED = f"({BODY} IS NOT NULL AND {BODY}.{CORRUPT} IS NULL)"
 """True for rows whose payload is a JSON object that fits the schema."""
 
 
-def parsed(source: Source, frame: DataFrame, columns: Sequence[str]) -> DataFrame:
+def parsed(source: Source, frame: DataFrame, columns: Sequence[str], known: Known) -> DataFrame:
     """Exactly the declared columns, the identity and the time; rows that did not parse are left out."""
     declared = {name: f"`{name}`" if name in columns else f"{BODY}.`{name}`" for name, _ in source.schema}
     if source.payload is not None:
-        frame = frame.where(IS_PARSED)
+        frame = frame.where(known.expression(IS_PARSED))
     chosen = [f"{sql} AS `{name}`" for name, sql in declared.items()]
     if source.event_time is not None:
         chosen.append(f"{declared[source.event_time]} AS {TIME}")
-    return frame.selectExpr(*chosen, IDENTITY)
+    return known.select(frame, [*chosen, IDENTITY])
 
 
 def _source_metrics(source: Source, columns: Sequence[str]) -> list[str]:
@@ -203,13 +220,6 @@ def _source_metrics(source: Source, columns: Sequence[str]) -> list[str]:
     return metrics
 
 
-def _selected(operator: Select, frame: DataFrame, hidden: list[str]) -> DataFrame:
-    items = (*operator.expressions, *(() if "*" in _texts(operator.expressions) else hidden))
-    if all(isinstance(item, str) for item in items):
-        return frame.selectExpr(*items)
-    return frame.select(*(_column(item) for item in items))
-
-
 def _united(frames: list[DataFrame], columns: list[tuple[str, ...]]) -> DataFrame:
     hidden = [column for column in HIDDEN if all(column in each for each in columns)]
     chosen = [*(column for column in columns[0] if column not in HIDDEN), *hidden]
@@ -217,20 +227,6 @@ def _united(frames: list[DataFrame], columns: list[tuple[str, ...]]) -> DataFram
     for other in frames[1:]:
         merged = merged.unionByName(other.select(*chosen))
     return merged
-
-
-def _applied(operator: Operator, frame: DataFrame, statics: Mapping[str, DataFrame]) -> DataFrame:
-    if isinstance(operator, Where):
-        return frame.where(operator.predicate)
-    if isinstance(operator, WithColumns):
-        return frame.withColumns({name: _column(item) for name, item in operator.columns})
-    if isinstance(operator, Join):
-        return frame.join(statics[operator.name], list(operator.on), operator.how)
-    if isinstance(operator, Apply):
-        made = resolve(operator)(frame)
-        return made if IDENTITY in made.columns else made.selectExpr("*", identity_of(made.columns))
-    assert isinstance(operator, Output)
-    return frame
 
 
 def resolve(operator: Apply) -> Callable[[DataFrame], DataFrame]:
@@ -243,11 +239,3 @@ def resolve(operator: Apply) -> Callable[[DataFrame], DataFrame]:
     except (ImportError, AttributeError) as error:
         raise StartError(f"apply {operator.name!r}: cannot import {operator.function!r}: {error}.") from error
     return found
-
-
-def _texts(items: Iterable[object]) -> set[str]:
-    return {item for item in items if isinstance(item, str)}
-
-
-def _column(item: object) -> Column:
-    return F.expr(item) if isinstance(item, str) else item  # type: ignore[return-value]  # a Column, as declared

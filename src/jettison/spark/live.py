@@ -27,6 +27,8 @@ class LiveView:
 
     def close(self) -> None:
         self._live.stop()
+        if not self._live.console.is_terminal:
+            self._live.console.print()
 
     def update(self, sample: BatchSample, plan: Plan) -> None:
         """Show one batch."""

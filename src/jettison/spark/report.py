@@ -43,23 +43,25 @@ class Report:
     def __str__(self) -> str:
         shed = self.rows_shed / self.rows_in if self.rows_in else 0.0
         lines = [
-            f"network {self.network}: {self.batches} batches in {self.seconds:.0f} s, {self.rows_in:,} rows in, "
-            f"{self.rows_shed:,} shed on arcs ({shed:.1%} of rows in), {self.rows_rejected:,} rejected, "
-            f"{self.rows_without_time:,} without event time",
+            f"network {self.network}: {self.batches} batches in {self.seconds:.0f} s",
+            f"{self.rows_in:,} rows in, {self.rows_shed:,} shed on arcs ({shed:.1%} of rows in), "
+            f"{self.rows_rejected:,} rejected",
             f"slowest batch {self.slowest_batch_ms:.0f} ms, {self.over_budget_batches} over budget; "
             f"plan row {self.plan.row} ({self.plan.reason})",
-            f"{'output':<16}{'rows':>12}{'delivered':>11}{'utility':>9}{'p50':>9}{'p95':>9}{'p99':>9}{'max':>9}",
+            f"{'output':<14}{'rows':>12}{'delivered':>10}{'utility':>8}{'p50':>8}{'p95':>8}{'p99':>8}{'max':>8}",
         ]
         for name, output in self.outputs.items():
             times = "".join(_shown(output.latency_ms[key]) for key in ("p50", "p95", "p99", "max"))
-            lines.append(f"{name:<16}{output.rows:>12,}{output.delivered_share:>11.1%}{output.utility:>9.3f}{times}")
+            lines.append(f"{name:<14}{output.rows:>12,}{output.delivered_share:>10.1%}{output.utility:>8.3f}{times}")
+        if self.rows_without_time:
+            lines.append(f"{self.rows_without_time:,} rows have no event time: they count in no latency")
         if self.infeasible:
             lines.append(f"cannot keep up: {self.infeasible}")
         return "\n".join(lines)
 
 
 def _shown(latency_ms: float | None) -> str:
-    return f"{'-':>9}" if latency_ms is None else f"{latency_ms / 1000:>8.2f}s"
+    return f"{'-':>8}" if latency_ms is None else f"{latency_ms / 1000:>7.2f}s"
 
 
 @dataclass

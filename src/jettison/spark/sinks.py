@@ -15,7 +15,10 @@ BATCH_COLUMN = "batch"
 
 
 class Sink(Protocol):
-    """`write` puts a batch's rows away; doing so again for the same batch must not double them where that is possible."""
+    """`write` puts a batch's rows away, all of them: what it leaves unread is not counted as delivered.
+
+    Doing so again for the same batch must not double rows where that is possible.
+    """
 
     def write(self, rows: DataFrame, batch: int) -> None: ...
 
@@ -41,7 +44,7 @@ class ConsoleSink:
 
     def write(self, rows: DataFrame, batch: int) -> None:
         columns = rows.columns
-        shown = rows.take(self.rows)
+        shown = _first(rows, self.rows)
         width = shutil.get_terminal_size((100, 24)).columns
         print(f"--- batch {batch}: {', '.join(columns)}")
         for row in shown:
@@ -56,7 +59,7 @@ class MemorySink:
     batches: dict[int, list[Row]] = field(default_factory=dict)
 
     def write(self, rows: DataFrame, batch: int) -> None:
-        self.batches[batch] = rows.limit(self.limit).collect()
+        self.batches[batch] = _first(rows, self.limit)
         while sum(map(len, self.batches.values())) > self.limit and len(self.batches) > 1:
             del self.batches[min(self.batches)]
 
@@ -68,7 +71,7 @@ class MemorySink:
 
 @dataclass(frozen=True)
 class FormatSink:
-    """Any format that Spark can write. At least once: a repeated batch is appended again unless the format knows better."""
+    """Any format that Spark can write. At least once: a repeated batch is appended again."""
 
     format: str
     options: Mapping[str, str] = field(default_factory=dict)
@@ -86,6 +89,16 @@ class CallableSink:
 
     def write(self, rows: DataFrame, batch: int) -> None:
         self.function(rows, batch)
+
+
+def _first(rows: DataFrame, limit: int) -> list[Row]:
+    """The first rows of a batch, after all of them were computed (and counted)."""
+    kept = rows.persist()
+    try:
+        kept.count()
+        return kept.take(limit)
+    finally:
+        kept.unpersist()
 
 
 def parquet(path: str) -> ParquetSink:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -36,8 +37,9 @@ class Profile:
             for name, number in numbers.items():
                 if name not in graph.by_name:
                     raise NetworkError(f"profile {word}: {name!r} is not an operator of network {graph.name!r}.")
-                if not number >= 0:
-                    raise NetworkError(f"profile {word} of {name!r} is {number}: it cannot be below 0.")
+                _check_number(f"{word} of {name!r}", number)
+        _check_number("fixed_ms", self.fixed_ms)
+        _check_number("drop_us", self.drop_us)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -51,3 +53,8 @@ class Profile:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Profile:
         return cls(**content)
+
+
+def _check_number(what: str, number: float) -> None:
+    if not (math.isfinite(number) and number >= 0):
+        raise NetworkError(f"profile {what} is {number}: give a finite number that is not below 0.")
