@@ -2,8 +2,8 @@
 
 Two loads are compared with what one trigger interval can take (headroom x interval): that of the batch at hand,
 known before it runs, and that of the arrival rate, smoothed. A batch that is too large while the rate is not is a
-leftover of a delay, not an overload: it passes as long as it stays within `tolerance` budgets. What was measured has the last
-word: when batches that were predicted to fit ran over all the same, twice in a row, that is an overload too.
+leftover of a delay, not an overload: it passes as long as it stays within `tolerance` budgets. What was measured has
+the last word: when batches that were predicted to fit ran over all the same, twice in a row, that is an overload too.
 """
 
 from __future__ import annotations

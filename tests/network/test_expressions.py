@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from jettison.errors import NetworkError
-from jettison.network.expressions import check_columns, result_name, used_columns
+from jettison.network.expressions import all_used_columns, check_columns, result_name, used_columns
 
 pytestmark = pytest.mark.core
 
@@ -179,3 +179,43 @@ def test_an_empty_expression_is_refused(text: str) -> None:
 
 def test_anything_goes_where_only_spark_knows_the_columns() -> None:
     check_columns("where 'w'", "anything > 2", None)
+
+
+@pytest.mark.parametrize(
+    "text", ["x IN (SELECT y FROM t)", "EXISTS (SELECT 1 FROM t WHERE t.a = b)", "a IN (VALUES 1)"]
+)
+def test_subqueries_are_left_to_spark(text: str) -> None:
+    assert used_columns(text) == frozenset()
+    assert all_used_columns(text) is None
+
+
+def test_quoted_words_of_sql_stay_names_and_texts() -> None:
+    assert used_columns("`values` > 1 AND drop = 'grant'") == {"values", "drop"}
+
+
+@pytest.mark.parametrize(
+    "text", ["*", "zone.*", "* EXCEPT (a)", "struct(*)", "count(1) + struct(*).a", "a >", object()]
+)
+def test_all_used_columns_are_unknown_where_a_star_or_spark_decides(text: object) -> None:
+    assert all_used_columns(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ("FARE > `my col` AND x IN ('y')", {"fare", "my col", "x"}),
+        ("count(*) + sum(tip) OVER (ORDER BY ts)", {"tip", "ts"}),
+        ("fare `%`", {"fare"}),
+        ("x > 0 AND exists(tags, x -> x > y)", {"x", "tags", "y"}),
+    ],
+)
+def test_all_used_columns_miss_none(text: str, columns: set[str]) -> None:
+    found = all_used_columns(text)
+    assert found is not None
+    assert found >= columns
+
+
+def test_the_name_that_an_item_gives_is_none_that_it_uses() -> None:
+    found = all_used_columns("fare * 2 AS tip")
+    assert found is not None
+    assert "tip" not in found

@@ -165,6 +165,19 @@ def test_a_replaced_column_keeps_its_place_whatever_its_case() -> None:
     assert [name.lower() for name in found] == ["trip", "fare", "zone"]
 
 
+def test_a_select_may_use_only_names_given_before() -> None:
+    with pytest.raises(NetworkError, match=r"unknown column 'twice'.*Columns here: trip, fare, zone\."):
+        graph(TRIPS, Select("w", ("trips",), ("twice + 1 AS more", "fare * 2 AS twice")))
+
+
+def test_names_that_a_column_of_spark_may_have_given_are_left_to_spark() -> None:
+    assert columns_after(Select("w", ("trips",), (object(), "unknown + 1 AS more"))) is None
+
+
+def test_several_names_for_one_item_are_left_to_spark() -> None:
+    assert columns_after(Select("w", ("trips",), ("stack(2, trip, fare) AS (a, b)",))) is None
+
+
 def test_an_unnamed_select_item_says_how_to_name_it() -> None:
     with pytest.raises(NetworkError, match=r"select 'w': 'fare \* 2' has no name: write 'fare \* 2 AS name'"):
         graph(TRIPS, Select("w", ("trips",), ("trip", "fare * 2")))
@@ -247,6 +260,8 @@ def test_a_union_may_order_columns_differently() -> None:
         (lambda: Select("w", ("s",), ()), "at least one column"),
         (lambda: WithColumns("w", ("s",), ()), "at least one column"),
         (lambda: WithColumns("w", ("s",), (("_jt_x", "1"),)), "_jt_x"),
+        (lambda: WithColumns("w", ("s",), (("a", "1"), ("A", "2"))), "'A' stands twice"),
+        (lambda: Apply("w", ("s",), "m:f", ()), "at least one column"),
         (lambda: Join("w", ("s",), "t", ()), "at least one column"),
         (lambda: Join("w", ("s",), "t", ("a",), "outer"), "'outer' is not one of inner, left"),
         (lambda: Apply("w", ("s",), "no_colon"), "'no_colon' is not of the form"),
@@ -268,6 +283,13 @@ def test_a_join_checks_both_sides() -> None:
     with pytest.raises(NetworkError, match="both sides have column 'fare'"):
         graph(TRIPS, Join("j", ("trips",), Table("trip", "fare"), ("trip",)))
     graph(TRIPS, Join("j", ("trips",), Table("trip", "fare"), ("trip",), "left_anti"))
+
+
+def test_a_join_ignores_case_as_spark_does() -> None:
+    found = graph(TRIPS, Join("j", ("trips",), Table("TRIP", "driver"), ("Trip",)))
+    assert found.columns["j"] == ("trip", "fare", "zone", "driver")
+    with pytest.raises(NetworkError, match="both sides have column 'fare'"):
+        graph(TRIPS, Join("j", ("trips",), Table("trip", "FARE"), ("trip",)))
 
 
 def test_a_payload_hides_its_own_column() -> None:

@@ -248,6 +248,17 @@ def test_on_needs_no_quotes() -> None:
     assert graph == from_yaml(TAXI).graph()
 
 
+def test_words_that_yaml_once_took_for_true_are_words() -> None:
+    text = "network: off\nsources: {no: {schema: yes int}}\noutputs: {on: {of: no, quality: true}}"
+    graph = from_yaml(text).graph()
+    assert (graph.name, graph.arcs, graph.outputs[0].quality) == ("off", ("no", "no>on"), True)
+
+
+def test_a_key_may_override_what_it_merges() -> None:
+    text = TAXI.replace("rest: {of: custom}", "rest: {<<: {of: both, quality: true}, of: custom}")
+    assert from_yaml(text).graph().by_name["rest"].inputs == ("custom",)
+
+
 @pytest.mark.parametrize(
     "twice",
     [
@@ -268,6 +279,7 @@ def test_a_profile_that_was_measured_can_be_written_into_the_file() -> None:
     spec = from_yaml(content(profile=measured.to_dict()))
     assert spec.profile is not None
     assert spec.profile.cost_us == {"paid": 1.0}
+    assert (spec.profile.read_us, spec.profile.drop_us) == ({"trips": 0.1}, 0.05)
 
 
 # --- files ----------------------------------------------------------------------------------------------------------

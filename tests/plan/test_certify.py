@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.networks import Case, dags, figure_3_3, steady, worth_and_work
 
-from jettison.errors import PlanError
+from jettison.errors import NetworkError, PlanError
 from jettison.network import Graph, QoS
 from jettison.plan.certify import certify, delivered_shares, kept_flows, plan_utility, planned_load_us
 from jettison.plan.locations import drop_arcs
@@ -64,11 +65,11 @@ def test_numbers_of_a_plan_by_hand() -> None:
     certify(at, honest(at, {"i1": 0.8, "op1>op2": 0.5}))
 
 
-def test_a_drop_is_paid_for_even_if_it_keeps_nothing() -> None:
-    """A tuple that meets a drop is judged, whatever the verdict: keep 0 costs what keep 0.001 costs."""
+def test_a_drop_that_keeps_nothing_is_not_paid_for() -> None:
+    """A branch of which nothing is kept is not run: nobody is judged. A drop that keeps next to nothing judges all."""
     at = problem(0)
     almost, nothing = (planned_load_us(at, Plan({"i1": Random(keep)})) for keep in (1e-9, 0.0))
-    assert nothing == pytest.approx(almost, rel=1e-6)
+    assert almost - nothing == pytest.approx(PROFILE.drop_us * ROWS["i1"], rel=1e-6)
 
 
 @pytest.mark.parametrize("arc", ["i1>op1", "op2>o1", "op3>o2", "op4>o3", "i2>op4", "op1", "nowhere", "op1>op4"])
@@ -124,6 +125,23 @@ def test_refuses_a_false_utility_that_comes_without_shares() -> None:
         certify(problem(3000), Plan({"i1": Random(0.5)}, utility=99.0))
 
 
+def test_refuses_false_savings() -> None:
+    at = problem(3000)
+    plan = honest(at, {"i1": 0.5})
+    saved_us = at.load_us - planned_load_us(at, plan)
+    certify(at, replace(plan, saves_us=saved_us))
+    with pytest.raises(PlanError, match="claims to save"):
+        certify(at, replace(plan, saves_us=saved_us + 1))
+
+
+@pytest.mark.parametrize("number", [-1.0, np.nan, np.inf])
+@pytest.mark.parametrize("field", ["cost_us", "selectivity", "read_us", "fixed_ms", "drop_us"])
+def test_a_profile_refuses_what_no_plan_can_be_computed_from(field: str, number: float) -> None:
+    value: Any = number if field in ("fixed_ms", "drop_us") else {"i1": number}
+    with pytest.raises(NetworkError, match=f"profile {field}.*finite"):
+        replace(PROFILE, **{field: value}).check(network())
+
+
 def test_refuses_a_share_for_an_output_that_does_not_exist() -> None:
     at = problem(3000)
     plan = honest(at, {"i1": 0.5})
@@ -138,10 +156,8 @@ def test_agrees_with_a_second_opinion(case: Case, data: st.DataObject) -> None:
     keeps = {arc: data.draw(st.sampled_from(SHARES)) for arc in arcs}
     at = Problem(case.graph, case.profile, case.rows, 0.0)
     plan = Plan({arc: Random(keep) for arc, keep in keeps.items() if keep < 1})
-    # Free drops here: whether a drop that keeps nothing is paid for has a test of its own.
-    worth, work = worth_and_work(case, keeps)
-    free = replace(at, profile=replace(case.profile, drop_us=0.0))
-    assert planned_load_us(free, plan) - at.unavoidable_us == pytest.approx(float(work))
+    worth, work = worth_and_work(case, keeps, case.profile.drop_us)
+    assert planned_load_us(at, plan) - at.unavoidable_us == pytest.approx(float(work))
     assert plan_utility(at, plan) == pytest.approx(float(worth))
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.networks import Case, dags, steady
 
-from jettison.errors import JettisonError
+from jettison.errors import PlanError
 from jettison.plan.ladder import FINEST_STEP_SHARE, LOWEST_KEEP_SHARE, Ladder, ladder_for
 from jettison.plan.roadmap import build_road_map
 from jettison.statistics.load import load_coefficients
@@ -60,10 +60,10 @@ def test_a_step_of_everything_has_two_levels() -> None:
     assert Ladder(1.0).shares == (1.0, 0.0)
 
 
-@pytest.mark.parametrize("step_share", [0.0, -0.5, 1.5, math.nan])
+@pytest.mark.parametrize("step_share", [0.0, -0.5, 1.5, math.nan, math.inf, 1e-9])
 def test_a_step_that_leads_nowhere_is_refused(step_share: float) -> None:
     # With a step of 0 the shares never end.
-    with pytest.raises((JettisonError, ValueError)):
+    with pytest.raises(PlanError, match="step_share"):
         Ladder(step_share)
 
 
@@ -79,6 +79,11 @@ def test_the_first_step_gains_more_than_the_drop_costs(part: float, load_us: flo
 @pytest.mark.parametrize("part", [0.5, 0.6, 0.9, 0.99])
 def test_the_first_step_gains_more_even_than_a_dear_drop_costs(part: float) -> None:
     assert 1 - ladder_for(drop_us=part * 2.0, smallest_load_us=2.0).shares[1] > part
+
+
+@pytest.mark.parametrize("load_us", [0.0, 0.5, 1.0])
+def test_a_drop_that_never_pays_gets_few_levels(load_us: float) -> None:
+    assert ladder_for(drop_us=1.0, smallest_load_us=load_us).last == 2
 
 
 def test_the_finest_step_where_drops_are_free() -> None:

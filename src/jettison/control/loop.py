@@ -134,7 +134,7 @@ class Controller:
         self._previous_ms = now_ms
 
     def _trickle(self, plan: Plan) -> Plan:
-        """A plan that drops everything, eased to the lowest level at the inputs: what never runs is never measured again."""
+        """A plan that drops everything, eased to the lowest level at the inputs: what never runs cannot be measured."""
         lowest = self.road_map.ladder.shares[-2]
         inputs = {source.name: Random(max(lowest, plan.keep(source.name))) for source in self.graph.sources}
         shares = {output.name: lowest for output in self.graph.outputs}

@@ -17,7 +17,7 @@ from jettison.spark.runtime import Run, start
 from jettison.spark.sinks import ParquetSink
 from jettison.statistics.profile import Profile
 
-_SMALL_ROWS, _LARGE_ROWS = 10_000, 40_000
+_SMALL_ROWS, _LARGE_ROWS = 5_000, 80_000
 
 
 _TRIGGERS_MS = (1000.0, 2000.0, 4000.0, 8000.0)

@@ -29,7 +29,8 @@ def run_demo(seconds: float, quick: bool, out: Path, console: Console) -> int:
         spark = local_session("jettison-demo")
         capacity = measure_capacity(spark, taxi_network(), status.update, batches=4 if quick else 8)
     console.print(
-        f"capacity of this machine: {capacity.rows_per_s:,.0f} rows/s within 90 % of a {capacity.trigger_ms / 1000:.0f} s trigger"
+        f"capacity of this machine: {capacity.rows_per_s:,.0f} rows/s "
+        f"within 90 % of a {capacity.trigger_ms / 1000:.0f} s trigger"
     )
     rate = Burst(0.5 * capacity.rows_per_s, 3 * capacity.rows_per_s, at_s=seconds / 5, length_s=seconds / 2)
     console.print(f"load: half the capacity, and a burst of three times the capacity for {seconds / 2:.0f} s\n")
@@ -89,6 +90,6 @@ def _comparison(runs: dict[str, Run], rate: Rate, seconds: float) -> Table:
 def _explain(running: Run, console: Console) -> None:
     report = running.report()
     console.print(
-        f"With shedding, {report.rows_shed:,} of {report.rows_in:,} rows were dropped before they were parsed; the slowest "
-        f"batch took {report.slowest_batch_ms / 1000:.1f} s. Every dropped row can be found again from the plan log."
+        f"With shedding, {report.rows_shed:,} of {report.rows_in:,} rows were dropped, as early as possible; the "
+        f"slowest batch took {report.slowest_batch_ms / 1000:.1f} s. Every dropped row can be found again from the plan log."
     )

@@ -17,8 +17,8 @@ Say = Callable[[str], None]
 class Result:
     """What an experiment found.
 
-    `checks` states claims that can fail; `rows` is the table behind them, a mapping per row; `draw` makes the picture on
-    a Matplotlib figure.
+    `checks` states claims that can fail; `rows` is the table behind them, a mapping per row; `draw` makes the picture
+    on a Matplotlib figure.
 
     >>> Result("demo", {"ratio": 1.2}, {"ratio is at least 1": True}).to_json()
     '{"name": "demo", "metrics": {"ratio": 1.2}, "checks": {"ratio is at least 1": true}, "passed": true}'

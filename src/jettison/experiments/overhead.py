@@ -1,7 +1,8 @@
-"""What Jettison costs when it sheds nothing: the same network as a plain `foreachBatch`, and as native streaming queries.
+"""What Jettison costs when it sheds nothing, beside a plain `foreachBatch` and native streaming queries.
 
-All variants read the same generated trips in a closed loop and write the same parquet outputs. The plain variant does the
-same jobs as a Spark user writes them: parse and score once, persist, three writes. Variants alternate, the median batch counts.
+All variants read the same generated trips in a closed loop and write the same parquet outputs. The plain variant does
+the same jobs as a Spark user writes them: parse and score once, persist, three writes. Variants alternate, and the
+median batch counts.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Killed again and again: results equal those of an undisturbed run with the same plan log.
 
-A run that sheds is killed with SIGKILL at a random moment and started again on the same checkpoint, twenty times, then left
-to finish. From the plan log and Spark's offset log the same batches are run once more, undisturbed; outputs are compared.
+A run that sheds is killed with SIGKILL at a random moment and started again on the same checkpoint, twenty times, then
+left to finish. From the plan log and Spark's offset log the same batches are run once more, undisturbed, and the
+outputs are compared.
 """
 
 from __future__ import annotations

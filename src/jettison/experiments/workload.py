@@ -1,4 +1,4 @@
-"""The workload of the experiments and the demo: taxi trips whose JSON payload is parsed and scored once for three outputs."""
+"""The workload of experiments and demo: taxi trips whose JSON payload is parsed and scored once for three outputs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from jettison.network.declare import Network
 from jettison.network.qos import QoS
 
 SCHEMA = (
-    "trip long, pickup timestamp, vendor string, zone int, fare double, distance_km double, tip double, passengers int, "
+    "trip long, pickup timestamp, vendor string, zone int, fare double, distance_km double, tip double, "
+    "passengers int, "
     "pickup_lat double, pickup_lon double, dropoff_lat double, dropoff_lon double, note string"
 )
 
@@ -19,7 +20,7 @@ _HAVERSINE = (
 
 
 def taxi_network() -> Network:
-    """Parse, score the free text against known complaints, compute the beeline; then three outputs of different worth."""
+    """Parse, score the text against known complaints, compute the beeline; then three outputs of different worth."""
     net = Network("taxi")
     trips = net.source("trips", schema=SCHEMA, event_time="pickup", id=["trip"], payload="json")
     paid = trips.where("fare > 0", name="paid")

@@ -5,6 +5,7 @@ Spark checks them again, with types, when a run starts; this finds a misspelt co
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
@@ -19,37 +20,22 @@ Expression = Any
 """A SQL string, or a PySpark Column, which only Spark can look into."""
 
 _STATEMENT_WORDS = frozenset(
-    (
-        "ALTER",
-        "CREATE",
-        "DROP",
-        "FETCH",
-        "GRANT",
-        "INSERT",
-        "INTO",
-        "QUALIFY",
-        "RETURNING",
-        "REVOKE",
-        "ROLLBACK",
-        "UNCACHE",
-        "VALUES",
-    )
+    {
+        *("ALTER", "CREATE", "DROP", "FETCH", "GRANT", "INSERT", "INTO"),
+        *("QUALIFY", "RETURNING", "REVOKE", "ROLLBACK", "UNCACHE", "VALUES"),
+    }
 )
 """Words that begin statements and clauses: inside an expression they can only be names."""
 
 
 @lru_cache(maxsize=4096)
-def _tokens(text: str) -> tuple[Token, ...]:
-    return tuple(Dialect.get_or_raise("spark").tokenize(text))
-
-
-@lru_cache(maxsize=4096)
 def _parse(text: str) -> sql.Expression | None:
     """The expression's tree; None for what sqlglot cannot read, which is left to Spark."""
+    spark = Dialect.get_or_raise("spark")
     try:
         # As an item of a SELECT, and not its first: else a column called `load`, `set` or `all` reads as a statement.
         query = f"SELECT 0, {text}"
-        (tree,) = Dialect.get_or_raise("spark").parser().parse([_as_name(token) for token in _tokens(query)], query)
+        (tree,) = spark.parser().parse([_as_name(token) for token in spark.tokenize(query)], query)
     except (SqlglotError, ValueError):
         return None
     if not isinstance(tree, sql.Select) or len(tree.expressions) != 2:
@@ -99,17 +85,17 @@ def _is_bound(column: sql.Column, name: str) -> bool:
 def all_used_columns(expression: Expression) -> frozenset[str] | None:
     """Every word of a SQL string that may name a column, in lower case; None where only Spark can tell, as for a star.
 
-    More than it reads (function names, aliases within), never less: words are taken as they stand, so a part that is
-    read wrongly here is not lost.
+    More than it reads (functions, keywords), never less: a part that is read wrongly here is still among the words.
 
     >>> sorted(all_used_columns("Fare * 2 AS twice")), all_used_columns("*"), all_used_columns(object())
-    (['*', '2', 'as', 'fare'], None, None)
+    (['2', 'as', 'fare'], None, None)
     """
     tree = _parse(expression) if isinstance(expression, str) else None
     if tree is None or tree.find(sql.Query) or any(not _is_counted(star) for star in tree.find_all(sql.Star)):
         return None
-    tokens = _tokens(expression)
-    return frozenset(token.text.lower() for token in (tokens[:-1] if isinstance(tree, sql.Alias) else tokens))
+    words = re.findall(r"\w+", expression.lower())
+    before_alias = words[:-1] if isinstance(tree, sql.Alias) else words
+    return frozenset(before_alias) | {name.lower() for name in used_columns(expression)}
 
 
 def _is_counted(star: sql.Star) -> bool:

@@ -159,9 +159,10 @@ def _check_name(operator: Operator) -> None:
 
 
 def _topological(network: str, operators: tuple[Operator, ...]) -> tuple[Operator, ...]:
-    """Operators by their distance from a source; at equal distance as declared, outputs last.
+    """Operators by their distance from a source; at equal distance outputs first, else as declared.
 
-    Outputs last because YAML has them in a section of their own: what is read back must be in the same order.
+    YAML has outputs in a section of their own, so their place among the others cannot be what was declared: a
+    network that is read back must be equal to the one that was written.
     """
     done: dict[str, Operator] = {}
     waiting = list(operators)
@@ -170,7 +171,7 @@ def _topological(network: str, operators: tuple[Operator, ...]) -> tuple[Operato
         if not ready:
             names = ", ".join(operator.name for operator in waiting)
             raise NetworkError(f"network {network!r} has a cycle among {names}: a stream cannot feed itself.")
-        ready.sort(key=lambda operator: isinstance(operator, Output))
+        ready.sort(key=lambda operator: not isinstance(operator, Output))
         done.update((operator.name, operator) for operator in ready)
         waiting = [operator for operator in waiting if operator.name not in done]
     return tuple(done.values())

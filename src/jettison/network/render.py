@@ -8,27 +8,16 @@ from collections.abc import Mapping
 
 from jettison.network.graph import Graph, arc_name
 from jettison.network.operators import Apply, Join, Operator, Output, Select, Source, Union, Where, WithColumns, kind_of
+from jettison.network.schema import as_ddl
 
 Notes = Mapping[str, str]
 """What to write beside an operator or on an arc, by its name: costs, selectivities, drops."""
 
-
 _MERMAID_WORDS = frozenset(
-    (
-        "call",
-        "class",
-        "classdef",
-        "click",
-        "default",
-        "direction",
-        "end",
-        "flowchart",
-        "graph",
-        "href",
-        "linkstyle",
-        "style",
-        "subgraph",
-    )
+    {
+        *("call", "class", "classdef", "click", "default", "direction", "end"),
+        *("flowchart", "graph", "href", "linkstyle", "style", "subgraph"),
+    }
 )
 
 
@@ -36,7 +25,7 @@ def describe(operator: Operator) -> str:
     """One line that says what an operator does."""
     kind = kind_of(operator)
     if isinstance(operator, Source):
-        detail = ", ".join(f"{name} {type_}" for name, type_ in operator.schema)
+        detail = as_ddl(operator.schema)
     elif isinstance(operator, Where):
         detail = str(operator.predicate)
     elif isinstance(operator, Select):

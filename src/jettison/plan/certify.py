@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from jettison.errors import PlanError
 from jettison.plan.locations import drop_arcs
 from jettison.plan.plan import Plan
@@ -27,16 +25,9 @@ def planned_load_us(problem: Problem, plan: Plan) -> float:
         for operator in problem.graph.operators
         for arc in problem.graph.arcs_into(operator.name)
     )
-    judging = sum(problem.profile.drop_us * _arriving(problem, kept, arc) for arc in plan.drops)
-    return problem.unavoidable_us + work + judging
-
-
-def _arriving(problem: Problem, kept: Mapping[str, float], arc: str) -> float:
-    """Tuples that reach the drop on an arc: each is judged, even where none is kept."""
-    tail = arc.rpartition(">")[0]
-    if not tail:
-        return problem.rows.get(arc, 0.0)
-    return problem.profile.passes(tail) * sum(kept[into] for into in problem.graph.arcs_into(tail))
+    # A drop that keeps nothing does not judge: its branch is not run at all.
+    judged = sum(kept[arc] / plan.keep(arc) for arc in plan.drops if plan.keep(arc) > 0)
+    return problem.unavoidable_us + work + problem.profile.drop_us * judged
 
 
 def delivered_shares(problem: Problem, plan: Plan) -> dict[str, float]:

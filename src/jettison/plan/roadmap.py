@@ -58,7 +58,8 @@ class RoadMap:
 
     def savings_us(self, rows: Mapping[str, float]) -> Matrix:
         """Work that each row saves when so many tuples enter."""
-        return self.saves_us @ np.array([rows.get(source.name, 0.0) for source in self.graph.sources])
+        saved: Matrix = self.saves_us @ np.array([rows.get(source.name, 0.0) for source in self.graph.sources])
+        return saved
 
     def find(self, rows: Mapping[str, float], excess_us: float, cursor: int = 0) -> int | None:
         """The first row that saves at least `excess_us`, searched from the cursor on; None when no row does."""
@@ -177,7 +178,7 @@ def _local_keeps(places: Layout, ladder: Ladder, levels: npt.NDArray[np.int16]) 
     for index, location in enumerate(places.locations):
         if location.leaves >= 0:
             above[:, index] = levels[:, list(places.segments[location.leaves].entries)].min(axis=1)
-    keeps = shares[np.clip(levels - above, 0, ladder.last)]
+    keeps: Matrix = shares[np.clip(levels - above, 0, ladder.last)]
     keeps[levels == ladder.last] = 0.0
     keeps[above == ladder.last] = 1.0
     return keeps

@@ -1,7 +1,7 @@
 """Costs by calibration: run prefixes of the network on a sample and look at the differences.
 
-The first batch of some size is the sample. Each operator's cost is the time of the prefix that ends with it less that of the
-prefixes before it. What one persisted copy costs and saves is measured in the same way, and decides which splits
+The first batch of some size is the sample. Each operator's cost is the time of the prefix that ends with it less that
+of the prefixes before it. What one persisted copy costs and saves is measured in the same way, and decides which splits
 share their rows.
 """
 
@@ -99,8 +99,8 @@ def _calibrated(
         told_apart = extra_ms > max(_NOISE_MS, _NOISE_SHARE * before_ms)
         cost_us[operator.name] = max(_LEAST_COST_US, 1000 * extra_ms / max(1.0, entering) if told_apart else 0.0)
         passes[operator.name] = flow[operator.name] / entering if entering else 1.0
-    reading_ms = {s.name: read_us[s.name] * counts[s.name] / 1000 for s in graph.sources}
-    shared = _choose_shared(graph, compiler, times_ms, sum(reading_ms.values()))
+    all_reading_ms = sum(read_us[source.name] * counts[source.name] / 1000 for source in graph.sources)
+    shared = _choose_shared(graph, compiler, times_ms, all_reading_ms)
     fixed_ms = _TRIGGER_MS + max(_JOB_MS, empty_ms) * len(graph.outputs)
     cost_us, read_us = _repeated(graph, shared, cost_us, read_us)
     return Calibration(Profile(cost_us, passes, fixed_ms, read_us, drop_us=_DROP_US), shared)

@@ -76,15 +76,15 @@ class Checkpoint:
             )
         if theirs["sources"] != mine["sources"]:
             raise CheckpointError(
-                f"checkpoint {self.path!r}: {_difference(theirs['sources'], mine['sources'])}. What was read before has "
-                f"another shape: declare the sources as they were, or start with a new checkpoint."
+                f"checkpoint {self.path!r}: {_difference(theirs['sources'], mine['sources'])}. What was read before "
+                f"has another shape: declare the sources as they were, or start with a new checkpoint."
             )
 
 
 def _identity(graph: Graph) -> dict[str, Any]:
     sources = {
         source.name: {
-            "schema": {name: kind for name, kind in source.schema},
+            "schema": dict(source.schema),
             "event_time": source.event_time,
             "id": list(source.id),
             "payload": source.payload,
@@ -111,7 +111,7 @@ def _difference(theirs: dict[str, Any], mine: dict[str, Any]) -> str:
 
 
 def _lock(path: str) -> int | None:
-    """Hold the folder until this process ends, however it ends. Elsewhere than on this machine, Spark's own log guards it."""
+    """Hold the folder until this process ends, however it ends. On other file systems Spark's own log guards it."""
     if urlparse(path).scheme != "":
         return None
     Path(path).mkdir(parents=True, exist_ok=True)

@@ -93,7 +93,7 @@ class Compiler:
         self.counted = Counted()
 
     def output(self, name: str, *, count: bool) -> DataFrame:
-        """The rows of an output, hidden columns included. With `count`, what it passes for the first time is counted."""
+        """The rows of an output, hidden columns included. With `count`, what is passed the first time is counted."""
         return self._build(name, count)
 
     def operator(self, name: str) -> DataFrame:

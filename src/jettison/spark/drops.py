@@ -1,4 +1,4 @@
-"""Drops as Spark filters. Whether a row stays depends on its identity and the arc alone: read again, it is judged alike.
+"""Drops as Spark filters. Whether a row stays depends on its identity and the arc alone: read again, it fares alike.
 
 A random drop keeps a row when `hash(identity, seed of the arc) < keep share`. Levels are few (see plan.ladder), because
 Spark compiles a filter anew when a constant in it changes.

@@ -1,4 +1,4 @@
-"""Small files of the checkpoint, read and written atomically: on this machine, or wherever Hadoop's file systems reach."""
+"""Small files of the checkpoint, written atomically: on this machine, or wherever Hadoop's file systems reach."""
 
 from __future__ import annotations
 

@@ -35,15 +35,15 @@ class LiveView:
         budget_ms = self._run.settings.budget_us / 1000
         rate = 1000 * sum(sample.rows_in.values()) / max(1.0, sample.interval_ms)
         stale = [seen.latency_ms[5] for seen in sample.outputs.values() if seen.latency_ms is not None]
-        line = Table.grid(padding=(0, 2))
+        line = Table.grid(padding=(0, 1))
         shares = plan.delivered.values()
-        kept = "all kept" if not plan.drops else f"kept {min(shares):.0%} to {max(shares):.0%}"
+        kept = "all kept" if not plan.drops else f"kept {min(shares):.0%}-{max(shares):.0%}"
         line.add_row(
             f"batch {sample.batch}",
             f"{rate:,.0f} rows/s",
-            ProgressBar(total=1.0, completed=min(1.0, sample.duration_ms / budget_ms), width=20),
-            f"{sample.duration_ms:.0f} of {budget_ms:.0f} ms",
+            ProgressBar(total=1.0, completed=min(1.0, sample.duration_ms / budget_ms), width=12),
+            f"{sample.duration_ms / 1000:.1f} of {budget_ms / 1000:.1f} s",
             Text(kept, style="green" if not plan.drops else "yellow"),
-            f"p95 latency {max(stale) / 1000:.1f} s" if stale else "",
+            f"p95 {max(stale) / 1000:.1f} s old" if stale else "",
         )
         self._live.update(line)

@@ -1,4 +1,4 @@
-"""The two records of a run, by batch, in the checkpoint folder: plans (written before a batch runs) and the ledger (after).
+"""The two records of a run, by batch, in the checkpoint: plans (written before a batch runs), the ledger (after).
 
 Because drops are deterministic, plan log and source together say exactly which rows were shed.
 """

@@ -168,7 +168,8 @@ class Run:
     def await_termination(self, timeout: float | None = None) -> bool:
         """Wait until the run ends, at most `timeout` seconds. True when it has ended; raises when it failed."""
         try:
-            ended = self.query.awaitTermination() if timeout is None else self.query.awaitTermination(timeout)
+            # fractions of a second are fine, whatever PySpark's annotation says
+            ended = self.query.awaitTermination(timeout)  # type: ignore[arg-type]
         except StreamingQueryException as error:
             self._close()
             raise self._explain(error) from error
@@ -226,8 +227,8 @@ class Run:
         names = ", ".join(repr(source.name) for source in self.graph.sources)
         detail = next((line for line in str(self._failure or error).splitlines() if line.strip()), "")
         return SourceError(
-            f"network {self.graph.name!r} stopped: {detail} Sources: {names}. The batch is not committed: mend the cause "
-            f"and start again with checkpoint {self._checkpoint.path!r}."
+            f"network {self.graph.name!r} stopped: {detail} Sources: {names}. The batch is not committed: mend the "
+            f"cause and start again with checkpoint {self._checkpoint.path!r}."
         )
 
     def _on_batch(self, frame: DataFrame, batch: int) -> None:

@@ -1,10 +1,11 @@
-"""A local Spark session with the settings that Jettison likes. On a cluster, use your own session: nothing here is needed."""
+"""A local Spark session with settings that suit Jettison. On a cluster use your own: nothing here is needed."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -14,11 +15,10 @@ _SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "4g",
-    "spark.driver.extraJavaOptions": "-Xss16m",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.inMemoryColumnarStorage.compressed": "false",
     "spark.sql.codegen.cache.maxEntries": "2000",
-    "spark.sql.dataFrameQueryContext.enabled": "false",  # records the caller's line for every column: slow to build with
+    "spark.sql.dataFrameQueryContext.enabled": "false",  # it asks for the caller's line with every column: slow
     # the default one forks a process for every rename on a local disk: 100 ms a batch
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -35,6 +35,8 @@ def local_session(
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     count = cores or os.cpu_count() or 2
     builder = SparkSession.builder.master(f"local[{count}]").appName(name)
+    quiet = f"-Xss16m -Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}"
+    builder = builder.config("spark.driver.extraJavaOptions", quiet)
     for key, value in {**_SETTINGS, "spark.sql.shuffle.partitions": str(count), **(extra or {})}.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()

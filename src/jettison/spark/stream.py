@@ -36,7 +36,9 @@ def declared_types(source: Source) -> dict[str, DataType]:
     types = {}
     for name, kind in source.schema:
         try:
-            types[name] = StructType.fromDDL(f"`{name}` {kind}")[name].dataType
+            parsed = StructType.fromDDL(f"`{name}` {kind}")
+            assert isinstance(parsed, StructType)
+            types[name] = parsed[name].dataType
         except ParseException as error:
             raise StartError(f"source {source.name!r}: column {name!r} has no type {kind!r} in Spark.") from error
     return types

@@ -13,7 +13,9 @@ Vector = npt.NDArray[np.float64]
 class LeastSquares:
     """Fit y = x . theta one sample at a time.
 
-        gain = P x / (forgetting * noise^2 + x' P x),   theta += gain * (y - x . theta),   P = (P - gain x' P) / forgetting
+        gain = P x / (forgetting * noise^2 + x' P x)
+        theta += gain * (y - x . theta)
+        P = (P - gain x' P) / forgetting
 
     Older samples count less by `forgetting` per step. P may not grow beyond its start: without that bound, directions
     that no sample excites would grow for ever and the first odd sample would throw the estimate far off.

@@ -1,0 +1,188 @@
+"""The control loop and the detector: a few samples in, exact decisions out."""
+
+from __future__ import annotations
+
+import pytest
+
+from jettison.control.loop import Controller, Settings
+from jettison.detect import Detector
+from jettison.errors import StartError
+from jettison.network import Graph, Network, QoS
+from jettison.plan.certify import certify, planned_load_us
+from jettison.plan.problem import Problem
+from jettison.statistics.profile import Profile
+from jettison.statistics.samples import BatchSample
+
+pytestmark = pytest.mark.core
+
+
+def taxi() -> Graph:
+    net = Network("taxi")
+    paid = net.source("trips", "trip long, zone int, fare double", id=["trip"]).where("fare > 0", name="paid")
+    paid.select("zone", "fare", name="columns").output("fares", qos=QoS(((100, 1.0), (50, 0.8), (0, 0.0))))
+    paid.where("fare > 200", name="dear").output("alerts", qos=QoS(priority=5))
+    return net.graph
+
+
+# per trip: 1 read + 1 trips + 1 paid + 1 columns + 2 fares + 1 dear = 7 us; 100 ms fixed; the budget is 900 ms
+PROFILE = Profile(
+    {"trips": 1.0, "paid": 1.0, "columns": 1.0, "fares": 2.0, "dear": 1.0, "alerts": 0.0},
+    {"dear": 0.01},
+    fixed_ms=100.0,
+    read_us={"trips": 1.0},
+)
+
+
+def controller(**settings: float) -> Controller:
+    return Controller(taxi(), Settings(trigger_ms=1000.0, **settings), PROFILE)  # type: ignore[arg-type]
+
+
+def run_batch(loop: Controller, batch: int, rows: int, slower: float = 1.0) -> BatchSample:
+    """One tick against a machine that is `slower` than the profile says."""
+    counts = {"trips": rows}
+    plan = loop.decide(counts, now_ms=1000.0 * batch)
+    taken = slower * planned_load_us(Problem(loop.graph, PROFILE, counts, 0.0), plan) / 1000
+    sample = BatchSample(batch, 1000.0 * batch, 1000.0, taken, counts)
+    loop.record(sample)
+    return sample
+
+
+def test_nothing_is_shed_while_batches_fit() -> None:
+    loop = controller()
+    for batch in range(10):
+        run_batch(loop, batch, 100_000)  # 800 ms of 900
+        assert not loop.plan.drops
+        assert loop.plan.reason == "within budget"
+
+
+def test_overload_is_answered_in_the_first_batch_and_within_budget() -> None:
+    loop = controller()
+    for batch in range(5):
+        run_batch(loop, batch, 50_000)
+    sample = run_batch(loop, 5, 500_000)
+    assert loop.plan.reason == "overload"
+    assert sample.duration_ms <= 900.0
+    certify(Problem(loop.graph, loop.profile, {"trips": 500_000}, loop.settings.budget_us), loop.plan)
+
+
+def test_alerts_are_kept_longest() -> None:
+    loop = controller()
+    for batch in range(8):
+        run_batch(loop, batch, 200_000)
+    assert loop.plan.delivered["alerts"] > loop.plan.delivered["fares"]
+
+
+def test_load_is_given_back_gradually_and_wholly() -> None:
+    loop = controller()
+    for batch in range(5):
+        run_batch(loop, batch, 400_000)
+    rows = [loop.plan.row]
+    for batch in range(5, 9):
+        run_batch(loop, batch, 180_000)
+        rows.append(loop.plan.row)
+    assert rows[0] > rows[1] > rows[2], "two steps down, not one"
+    for batch in range(9, 12):
+        run_batch(loop, batch, 100_000)
+    assert not loop.plan.drops
+
+
+def test_a_plan_that_wastes_little_stays() -> None:
+    loop = controller()
+    run_batch(loop, 0, 300_000)
+    run_batch(loop, 1, 300_000)
+    row = loop.plan.row
+    run_batch(loop, 2, 299_000)
+    assert loop.plan.row == row
+
+
+def test_a_single_large_batch_is_not_an_overload() -> None:
+    loop = controller()
+    for batch in range(8):
+        run_batch(loop, batch, 50_000)
+    run_batch(loop, 8, 125_000)  # 975 ms, while the rate is far below
+    assert not loop.plan.drops
+    assert loop.plan.reason == "a single large batch"
+
+
+@pytest.mark.parametrize("slower", [1.5, 2.5])
+def test_costs_that_were_too_low_are_corrected(slower: float) -> None:
+    loop = controller()
+    for batch in range(25):
+        sample = run_batch(loop, batch, 200_000, slower)
+    assert sample.duration_ms <= 1.1 * 900.0
+
+
+def test_costs_that_were_too_high_are_corrected() -> None:
+    loop = controller()
+    run_batch(loop, 0, 200_000)
+    kept_at_first = run_batch(loop, 1, 200_000, slower=0.4)
+    for batch in range(2, 30):
+        sample = run_batch(loop, batch, 200_000, slower=0.4)
+    assert kept_at_first is not None
+    assert not loop.plan.drops
+    assert sample.duration_ms < 900.0
+
+
+def test_shedding_off_drops_nothing() -> None:
+    loop = Controller(taxi(), Settings(trigger_ms=1000.0, shedding=False), PROFILE)
+    run_batch(loop, 0, 10**7)
+    run_batch(loop, 1, 10**7)
+    assert not loop.plan.drops
+
+
+def test_infeasible_leaves_a_trickle_and_says_why() -> None:
+    loop = controller()
+    for batch in range(3):
+        loop.decide({"trips": 2_000_000}, now_ms=1000.0 * batch)  # reading alone takes 2 s
+    assert loop.infeasible is not None
+    assert "reading" in loop.infeasible
+    assert 0 < loop.plan.keep("trips") <= 0.03
+
+
+def test_shedding_that_cannot_help_is_not_done() -> None:
+    slow = Profile(PROFILE.cost_us, PROFILE.selectivity, fixed_ms=2000.0, read_us=PROFILE.read_us)
+    loop = Controller(taxi(), Settings(trigger_ms=1000.0), slow)
+    for batch, rows in enumerate((0, 10, 1000)):
+        loop.decide({"trips": rows}, now_ms=1000.0 * batch)
+        assert not loop.plan.drops
+    assert loop.plan.reason == "shedding cannot help"
+
+
+def test_queues_add_to_the_load() -> None:
+    loop = controller()
+    for batch in range(4):
+        run_batch(loop, batch, 104_000)
+    assert not loop.decide({"trips": 115_000}, now_ms=4000.0).drops
+    assert loop.decide({"trips": 115_000}, now_ms=5000.0, queues={"trips": 300_000}).drops
+
+
+def test_the_road_map_is_renewed_when_costs_move_and_rests_in_between() -> None:
+    ticks = iter(range(1000))
+    loop = Controller(taxi(), Settings(trigger_ms=1000.0), PROFILE, clock=lambda: 0.001 * next(ticks))
+    first = loop.road_map
+    run_batch(loop, 0, 300_000, slower=2.0)
+    assert loop.road_map is not first
+    slow_clock = iter(range(1000))
+    loop = Controller(taxi(), Settings(trigger_ms=1000.0), PROFILE, clock=lambda: 10.0 * next(slow_clock))
+    first = loop.road_map
+    run_batch(loop, 0, 300_000, slower=2.0)
+    assert loop.road_map is first
+
+
+@pytest.mark.parametrize(("trigger_ms", "headroom"), [(0.0, 0.9), (-1.0, 0.9), (1000.0, 0.0), (1000.0, 1.5)])
+def test_settings_are_checked(trigger_ms: float, headroom: float) -> None:
+    with pytest.raises(StartError, match=r"trigger|headroom"):
+        Settings(trigger_ms, headroom)
+
+
+def test_late_twice_in_a_row_is_an_overload_whatever_was_predicted() -> None:
+    detector = Detector()
+    near = {"batch_us": 0.89e6, "arriving_us": 0.89e6, "budget_us": 0.9e6}
+    detector.confirm(measured_us=1.1e6, budget_us=0.9e6)
+    assert not detector.judge(**near).overloaded
+    detector.confirm(measured_us=1.1e6, budget_us=0.9e6)
+    judged = detector.judge(**near)
+    assert judged.overloaded
+    assert judged.excess_us == pytest.approx(0.2e6)
+    detector.confirm(measured_us=0.8e6, budget_us=0.9e6)
+    assert not detector.judge(**near).overloaded

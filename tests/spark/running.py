@@ -1,0 +1,163 @@
+"""What the tests of running networks share: a small network, runs that end when all is read, and a second opinion.
+
+A plan that stands in the plan log before its batch runs is obeyed as if the batch were repeated. So a test that needs a
+certain plan writes it there first. What a plan must leave is computed anew here, in one pass over the same rows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import jettison as jt
+from jettison.network.fields import TAXI
+from jettison.plan.plan import Plan
+from jettison.spark.drops import identity_of, keeps
+from jettison.spark.files import LocalFolder
+from jettison.spark.generator import generate, generated
+from jettison.spark.logs import Ledger, Logged, PlanLog
+from jettison.spark.runtime import Run
+from jettison.statistics.profile import Profile
+
+START_US = 1_700_000_000_000_000
+SEED = 11
+TRIPS = {"schema": "trip long, pickup timestamp, zone int, fare double", "event_time": "pickup", "id": ["trip"]}
+TRIGGER = "200 milliseconds"
+PATIENCE_S = 120.0
+
+FREE = Profile({}, {})
+"""A profile under which nothing is ever too much: no calibration, no drops."""
+
+
+def taxi(name: str = "taxi") -> jt.Network:
+    """Source trips, where paid, and behind it a split into outputs fares (select narrow) and alerts (where dear)."""
+    net = jt.Network(name)
+    paid = net.source("trips", **TRIPS).where("fare > 0", name="paid")
+    qos = jt.QoS(loss=[(100, 1.0), (50, 0.8), (0, 0.0)])
+    paid.select("trip", "zone", "fare", name="narrow").output("fares", qos=qos)
+    paid.where("fare > 20", name="dear").output("alerts", qos=jt.QoS(priority=5))
+    return net
+
+
+def trips(spark: SparkSession, rows: int, per_batch: int, **others: Any) -> DataFrame:
+    """The stream of `rows` taxi trips, `per_batch` in each batch."""
+    return generate(
+        spark, TAXI, seed=SEED, rows_per_batch=per_batch, limit_rows=rows, start_us=START_US, **others
+    )
+
+
+def same_trips(spark: SparkSession, from_row: int, to_row: int) -> DataFrame:
+    """The same trips, not streamed."""
+    return generated(spark, TAXI, from_row, to_row, seed=SEED, start_us=START_US)
+
+
+def until(run: Run, done: Callable[[], bool]) -> None:
+    """Wait for what a test waits for; what the run raises is raised here."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not done():
+        assert time.monotonic() < deadline, f"waited {PATIENCE_S:.0f} s\n{run.report()}"
+        assert not run.await_termination(timeout=0.05), f"ended before its time\n{run.report()}"
+
+
+def ended(run: Run, rows: int) -> Run:
+    """Wait until so many rows were read and their last batch is committed, then end the run."""
+    try:
+        until(run, lambda: run.report().rows_in >= rows)
+        last = run.history[-1][0].batch
+        until(run, lambda: run.query.lastProgress is not None and run.query.lastProgress["batchId"] >= last)
+    except BaseException:
+        run.query.stop()
+        raise
+    run.stop()
+    assert run.report().rows_in == rows
+    return run
+
+
+def log_plans(checkpoint: Path, plans: Sequence[Plan], rows: Mapping[str, int]) -> None:
+    """Let batches 0, 1, ... of `rows` rows each run under these plans."""
+    log = PlanLog(LocalFolder(checkpoint))
+    for batch, plan in enumerate(plans):
+        log.write(Logged(batch, plan, rows))
+
+
+def logged_plans(checkpoint: Path) -> list[Plan]:
+    """The plans of all batches."""
+    log = PlanLog(LocalFolder(checkpoint))
+    logged = [log.read(batch) for batch in log.batches()]
+    return [each.plan for each in logged if each is not None]
+
+
+def ledger(checkpoint: Path) -> list[dict[str, Any]]:
+    """All entries of the ledger."""
+    return list(Ledger(LocalFolder(checkpoint)).entries())
+
+
+def counts(checkpoint: Path) -> dict[tuple[int, str], tuple[int, int]]:
+    """Rows in and rows shed by batch and arc, rows that do not parse left out."""
+    entries = [entry for entry in ledger(checkpoint) if entry["reason"] != "does not parse"]
+    return {(entry["batch"], entry["arc"]): (entry["rows_in"], entry["rows_shed"]) for entry in entries}
+
+
+class Expected:
+    """What `taxi` must deliver and count when batches of `per_batch` trips run under these plans."""
+
+    def __init__(self, spark: SparkSession, plans: Sequence[Plan], per_batch: int) -> None:
+        self.fares: list[tuple[int, float]] = []
+        self.alerts: list[tuple[int, float]] = []
+        self.counts: dict[tuple[int, str], tuple[int, int]] = {}
+        for batch, plan in enumerate(plans):
+            rows = same_trips(spark, batch * per_batch, (batch + 1) * per_batch).selectExpr("*", identity_of(["trip"]))
+            paid = self._passed(rows, batch, "trips", plan).where("fare > 0")
+            fares = self._passed(paid, batch, "paid>narrow", plan)
+            alerts = self._passed(paid, batch, "paid>dear", plan).where("fare > 20")
+            self.fares += [(row.trip, row.fare) for row in fares.collect()]
+            self.alerts += [(row.trip, row.fare) for row in alerts.collect()]
+
+    def _passed(self, rows: DataFrame, batch: int, arc: str, plan: Plan) -> DataFrame:
+        drop = plan.drops.get(arc)
+        kept = rows if drop is None else rows.where(keeps(arc, drop))
+        if drop is not None or arc == "trips":
+            before = rows.count()
+            self.counts[batch, arc] = (before, before - kept.count())
+        return kept
+
+
+def pairs(rows: DataFrame) -> list[tuple[int, float]]:
+    """Trips and fares of an output."""
+    return [(row.trip, row.fare) for row in rows.select("trip", "fare").collect()]
+
+
+# --- functions that networks name by import path ----------------------------------------------------------------------
+
+
+def doubled(rows: DataFrame) -> DataFrame:
+    """Every fare twice as high."""
+    return rows.withColumn("fare", F.col("fare") * 2)
+
+
+def slowly(rows: DataFrame) -> DataFrame:
+    """The same rows, a millisecond each, in Python workers."""
+    return rows.mapInPandas(_sleeping, rows.schema)
+
+
+def _sleeping(parts: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+    for part in parts:
+        time.sleep(0.001 * len(part))
+        yield part
+
+
+def breaking(rows: DataFrame) -> DataFrame:
+    """Rows that cannot be computed."""
+    return rows.mapInPandas(_breaking, rows.schema)
+
+
+def _breaking(parts: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+    for _ in parts:
+        raise ValueError("the fare is broken")
+    yield from ()
