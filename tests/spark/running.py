@@ -47,9 +47,7 @@ def taxi(name: str = "taxi") -> jt.Network:
 
 def trips(spark: SparkSession, rows: int, per_batch: int, **others: Any) -> DataFrame:
     """The stream of `rows` taxi trips, `per_batch` in each batch."""
-    return generate(
-        spark, TAXI, seed=SEED, rows_per_batch=per_batch, limit_rows=rows, start_us=START_US, **others
-    )
+    return generate(spark, TAXI, seed=SEED, rows_per_batch=per_batch, limit_rows=rows, start_us=START_US, **others)
 
 
 def same_trips(spark: SparkSession, from_row: int, to_row: int) -> DataFrame:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jettison.detect import Detector
 from jettison.errors import StartError
 from jettison.network.graph import Graph
-from jettison.plan.ladder import Ladder
+from jettison.plan.certify import delivered_shares, plan_utility, planned_load_us
+from jettison.plan.ladder import LOWEST_KEEP_SHARE, Ladder
 from jettison.plan.plan import Infeasible, Plan, Random
 from jettison.plan.problem import Problem
 from jettison.plan.roadmap import RoadMap, RoadMapShedder, build_road_map
@@ -102,7 +103,9 @@ class Controller:
         if isinstance(found, Infeasible):
             self.infeasible = found.reason
             helps = found.best.saves_us > _WORTHWHILE_SHARE * self.settings.budget_us
-            self.plan = self._trickle(found.best) if helps else self.road_map.plan(0, rows, "shedding cannot help")
+            self.plan = (
+                self._trickle(problem, found.best.row) if helps else self.road_map.plan(0, rows, "shedding cannot help")
+            )
             return self.plan
         self.plan = self.road_map.plan(self._gradual(found.row, rows, problem), rows, judgement.reason)
         return self.plan
@@ -133,13 +136,16 @@ class Controller:
                 rate.update(1000 * rows.get(name, 0) / (now_ms - self._previous_ms))
         self._previous_ms = now_ms
 
-    def _trickle(self, plan: Plan) -> Plan:
+    def _trickle(self, problem: Problem, row: int) -> Plan:
         """A plan that drops everything, eased to the lowest level at the inputs: what never runs cannot be measured."""
-        lowest = self.road_map.ladder.shares[-2]
-        inputs = {source.name: Random(max(lowest, plan.keep(source.name))) for source in self.graph.sources}
-        shares = {output.name: lowest for output in self.graph.outputs}
-        utility = sum(o.qos.priority * o.qos.utility(lowest) for o in self.graph.outputs)
-        return Plan(inputs, "infeasible", plan.row, shares, utility, plan.saves_us)
+        lowest = min(LOWEST_KEEP_SHARE, self.road_map.ladder.shares[-2])
+        eased = Plan({source.name: Random(lowest) for source in self.graph.sources}, "infeasible", row)
+        return replace(
+            eased,
+            delivered=delivered_shares(problem, eased),
+            utility=plan_utility(problem, eased),
+            saves_us=problem.load_us - planned_load_us(problem, eased),
+        )
 
     def _gradual(self, wanted: int, rows: Mapping[str, int], problem: Problem) -> int:
         """Up at once, down half of the way, and not at all while the plan in force wastes little."""

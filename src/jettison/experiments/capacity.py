@@ -57,11 +57,12 @@ def measure_capacity(spark: Any, network: Network, say: Say, *, batches: int = 1
     with tempfile.TemporaryDirectory(prefix="jettison-capacity-") as name:
         run, medians = None, {}
         profile, shared = None, frozenset[str]()
-        for rows in (_LARGE_ROWS, _SMALL_ROWS, _LARGE_ROWS):
+        sizes = (_LARGE_ROWS, _SMALL_ROWS) if batches < 10 else (_LARGE_ROWS, _SMALL_ROWS, _LARGE_ROWS)
+        for rows in sizes:
             folder = Path(name) / str(len(list(Path(name).iterdir())))
             run = closed_loop(spark, network, folder, rows, batches, profile, shared)
-            times = [sample.duration_ms for sample, _ in run.history][-batches:]
-            medians[rows] = statistics.median(times)
+            times = [sample.duration_ms for sample, _ in run.history]
+            medians[rows] = statistics.median(times[len(times) // 2 :])
             profile, shared = run.controller.profile, run.shared
             say(f"measuring capacity: {rows:,} rows take {medians[rows]:.0f} ms")
         assert profile is not None

@@ -90,6 +90,8 @@ def _comparison(runs: dict[str, Run], rate: Rate, seconds: float) -> Table:
 def _explain(running: Run, console: Console) -> None:
     report = running.report()
     console.print(
-        f"With shedding, {report.rows_shed:,} of {report.rows_in:,} rows were dropped, as early as possible; the "
-        f"slowest batch took {report.slowest_batch_ms / 1000:.1f} s. Every dropped row can be found again from the plan log."
+        f"With shedding, {report.rows_shed:,} of {report.rows_in:,} rows were dropped, as early as possible, and the "
+        f"slowest batch took {report.slowest_batch_ms / 1000:.1f} s.
+"
+        "Every dropped row can be found again from the plan log."
     )

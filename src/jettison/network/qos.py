@@ -8,7 +8,7 @@ least as much as the one before. Concavity is what makes the greedy road map opt
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -31,7 +31,7 @@ class QoS:
     (1.0, 0.9, 0.4)
     """
 
-    loss: tuple[Point, ...] = ((100.0, 1.0), (0.0, 0.0))
+    loss: Sequence[Point] = ((100.0, 1.0), (0.0, 0.0))
     priority: float = 1.0
 
     def __post_init__(self) -> None:
@@ -60,7 +60,7 @@ def _points(points: Iterable[Iterable[float]]) -> tuple[Point, ...]:
         ) from error
 
 
-def _check(loss: tuple[Point, ...]) -> None:
+def _check(loss: Sequence[Point]) -> None:
     if len(loss) < 2:
         raise NetworkError(f"QoS loss has {len(loss)} point(s): at least (100, 1.0) and (0, utility) are needed.")
     for point in loss:

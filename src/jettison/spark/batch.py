@@ -14,10 +14,11 @@ from pyspark.sql import functions as F
 
 from jettison.errors import SinkError
 from jettison.network.graph import Graph
-from jettison.network.operators import Output
+from jettison.network.operators import Output, Source
 from jettison.plan.plan import Plan
-from jettison.spark.compile import BODY, IS_PARSED, Compiler, Known, dropped_raw
-from jettison.spark.drops import HIDDEN, IDENTITY, TIME
+from jettison.spark.compile import BODY, IS_PARSED, Compiler, Counted, Known, dropped_raw
+from jettison.spark.drops import HIDDEN, IDENTITY, TIME, keeps
+from jettison.spark.reasons import reason_of
 from jettison.spark.sinks import Sink
 from jettison.statistics.load import flows
 from jettison.statistics.profile import Profile
@@ -25,7 +26,6 @@ from jettison.statistics.samples import LATENCY_QUANTILES, OutputSample
 
 _SAMPLE_MASK = 63
 _ACCURACY = 200
-_PATIENCE_S = 5.0
 
 
 @dataclass
@@ -82,7 +82,7 @@ class BatchRunner:
             built = time.time()
             finished = {name: self._finish(name, batch, job) for name, job in jobs.items()}
             written = time.time()
-            measured = self._measure(compiler, plan, rows, finished)
+            measured = self._measure(compiler, raw, plan, rows, finished)
             measured.parts_ms["building"] = 1000 * (built - began)
             measured.parts_ms["measuring"] = 1000 * (time.time() - written)
             for source, count in measured.rejected.items():
@@ -118,28 +118,31 @@ class BatchRunner:
         try:
             return job.result()
         except Exception as error:
-            reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
             raise SinkError(
-                f"output {name!r}: writing batch {batch} failed ({type(error).__name__}: {reason}). The batch is not "
-                f"committed: mend the sink or the operators before it and start again; it is repeated with its plan."
+                f"output {name!r}: writing batch {batch} failed ({type(error).__name__}: {reason_of(error)}). It is "
+                f"not committed: mend the sink or the operators before it and start again; it is repeated with its "
+                f"plan."
             ) from error
 
     def _measure(
         self,
         compiler: Compiler,
+        raw: Mapping[str, DataFrame],
         plan: Plan,
         rows: Mapping[str, int],
         finished: Mapping[str, tuple[Observation, float, float, bool]],
     ) -> Measured:
         measured = Measured()
         for source in self._graph.sources:
-            seen = _read(compiler.counted.sources.get(source.name))
-            kept = seen.get("kept", 0 if plan.keep(source.name) < 1 else rows[source.name])
+            seen = _counts(compiler.counted, source.name)
+            kept = rows[source.name] if plan.keep(source.name) == 1 else seen.get("kept", 0)
+            if plan.keep(source.name) < 1 and source.name in compiler.counted.sources and not seen:
+                kept = self._dropped_raw(source, raw[source.name], plan).count()  # the sink did not look at its rows
             measured.arcs[source.name] = (rows[source.name], kept)
             measured.rejected[source.name] = seen.get("rejected", 0)
             measured.timeless[source.name] = seen.get("timeless", 0)
-        for arc, observation in compiler.counted.arcs.items():
-            seen = _read(observation)
+        for arc in compiler.counted.arcs:
+            seen = _counts(compiler.counted, arc) or _counted_again(compiler, arc, plan)
             measured.arcs[arc] = (seen.get("rows", 0), seen.get("kept", 0))
         for output in self._graph.outputs:
             if output.name not in finished:
@@ -155,8 +158,11 @@ class BatchRunner:
     def _keep_rejected(self, source: str, raw: DataFrame, batch: int, plan: Plan) -> None:
         """Put rows that do not parse where they can be looked at."""
         declared = next(s for s in self._graph.sources if s.name == source)
-        bad = dropped_raw(declared, raw, raw.columns, plan, self._known).where(f"NOT {IS_PARSED}").drop(BODY, IDENTITY)
+        bad = self._dropped_raw(declared, raw, plan).where(f"NOT {IS_PARSED}").drop(BODY, IDENTITY)
         bad.write.mode("overwrite").parquet(f"{self._rejects_path}/{source}/batch={batch}")
+
+    def _dropped_raw(self, source: Source, raw: DataFrame, plan: Plan) -> DataFrame:
+        return dropped_raw(source, raw, raw.columns, plan, self._known)
 
 
 def outputs_below(graph: Graph, name: str) -> set[str]:
@@ -203,14 +209,32 @@ def _with_quality(output: Output, rows: DataFrame, plan: Plan, batch: int) -> Da
     return rows.withColumns({"_kept": F.lit(kept), "_batch": F.lit(batch).cast("long")})
 
 
+def _counts(counted: Counted, place: str) -> dict[str, Any]:
+    """What was counted at a source or an arc.
+
+    An observation tells what it saw when the first output was done. Inside a frame that several outputs read that may
+    be too early: another output's job may still be making the last of its rows. There the frame itself is asked.
+    """
+    observation = counted.sources.get(place) or counted.arcs.get(place)
+    if observation is None or place not in counted.within:
+        return _read(observation)
+    handle: Any = observation._jo
+    found = counted.within[place]._jdf.queryExecution().observedMetrics().get(handle.name())
+    if found.isEmpty():
+        return {}
+    row = found.get()
+    return {name: row.getAs(name) for name in row.schema().fieldNames()}
+
+
+def _counted_again(compiler: Compiler, arc: str, plan: Plan) -> dict[str, Any]:
+    """What reached an arc and passed its drop, by a job of its own: the sink below did not look at its rows."""
+    tail = arc.rpartition(">")[0]
+    metrics = ("count(1) AS rows", f"count_if({keeps(arc, plan.drops[arc])}) AS kept")
+    row = compiler.operator(tail).selectExpr(*metrics).first()
+    return {} if row is None else row.asDict()
+
+
 def _read(observation: Observation | None) -> dict[str, Any]:
-    """What an observation saw. A sink that never looked at its rows leaves none: do not wait for it for ever."""
-    if observation is None:
-        return {}
-    pool = ThreadPoolExecutor(1)
-    try:
-        return pool.submit(lambda: observation.get).result(timeout=_PATIENCE_S)
-    except TimeoutError:
-        return {}
-    finally:
-        pool.shutdown(wait=False)
+    """What an observation saw: nothing when no sink looked at the rows. Spark fills it in before an action returns."""
+    handle: Any = None if observation is None else observation._jo
+    return {} if observation is None or not handle.future().isCompleted() else observation.get

@@ -49,13 +49,15 @@ class Checkpoint:
             os.close(self._lock)
             self._lock = None
 
-    def profile(self) -> Profile | None:
+    def profile(self, graph: Graph) -> Profile | None:
+        """What was learned; None when nothing was, or when the operators have changed since."""
         text = self._folder.read("profile.json")
-        return None if text is None else Profile.from_dict(json.loads(text))
+        profile = None if text is None else Profile.from_dict(json.loads(text))
+        return profile if profile is not None and set(profile.cost_us) == set(graph.by_name) else None
 
-    def shared(self) -> frozenset[str]:
+    def shared(self, graph: Graph) -> frozenset[str]:
         text = self._folder.read("shared.json")
-        return frozenset() if text is None else frozenset(json.loads(text))
+        return frozenset() if text is None else frozenset(json.loads(text)) & set(graph.by_name)
 
     def remember(self, profile: Profile, shared: frozenset[str]) -> None:
         self._folder.write("profile.json", json.dumps(profile.to_dict()))

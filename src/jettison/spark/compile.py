@@ -14,7 +14,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
-from jettison.errors import StartError
+from jettison.errors import JettisonError, StartError
 from jettison.network.graph import Graph, arc_name
 from jettison.network.needed import needed_columns
 from jettison.network.operators import (
@@ -31,6 +31,7 @@ from jettison.network.operators import (
 )
 from jettison.plan.plan import Plan
 from jettison.spark.drops import HIDDEN, IDENTITY, TIME, identity_of, keeps
+from jettison.spark.reasons import reason_of
 
 CORRUPT = "_jt_corrupt"
 BODY = "_jt_body"
@@ -42,6 +43,11 @@ class Counted:
 
     sources: dict[str, Observation] = field(default_factory=dict)
     arcs: dict[str, Observation] = field(default_factory=dict)
+    within: dict[str, DataFrame] = field(default_factory=dict)
+    """By source or arc: the persisted frame that holds the observation."""
+
+    def places(self) -> set[str]:
+        return self.sources.keys() | self.arcs.keys()
 
 
 @dataclass
@@ -104,15 +110,28 @@ class Compiler:
         if name in self.persisted:
             return self.persisted[name]
         operator = self._graph.by_name[name]
+        before = self.counted.places()
         if isinstance(operator, Source):
             frame = self._source(operator, count)
         else:
             frames = [self._arc(tail, name, count) for tail in operator.inputs]
             frame = self._applied(operator, frames)
         self.known.columns(name, frame)
+        if count:
+            frame = self._closed_counted(name, frame)
         if name in self._shared:
             frame = self.narrowed(name, frame).persist()
             self.persisted[name] = frame
+            for place in self.counted.places() - before:
+                self.counted.within.setdefault(place, frame)
+        return frame
+
+    def _closed_counted(self, name: str, frame: DataFrame) -> DataFrame:
+        """Count what reaches arcs that let nothing through: what is behind them may never be built."""
+        for arc in self._graph.arcs_out_of(name):
+            if self._plan.keep(arc) == 0 and arc not in self.counted.arcs:
+                observation = self.counted.arcs[arc] = Observation()
+                frame = frame.observe(observation, self.known.expression("count(1) AS rows"))
         return frame
 
     def _arc(self, tail: str, head: str, count: bool) -> DataFrame:
@@ -133,7 +152,12 @@ class Compiler:
     def _source(self, source: Source, count: bool) -> DataFrame:
         raw = self._raw[source.name]
         columns = self.known.columns(f"{source.name} (raw)", raw)
-        frame = dropped_raw(source, raw, columns, self._plan, self.known)
+        try:
+            frame = dropped_raw(source, raw, columns, self._plan, self.known)
+        except AnalysisException as error:
+            raise StartError(
+                f"source {source.name!r}: {reason_of(error)} Name the columns that identify a row, such as id=['trip']."
+            ) from error
         if count and source.name not in self.counted.sources:
             observation = self.counted.sources[source.name] = Observation()
             frame = frame.observe(observation, *map(self.known.expression, _source_metrics(source, columns)))
@@ -151,26 +175,40 @@ class Compiler:
         try:
             if isinstance(operator, Select):
                 hidden = self.known.hidden(operator.inputs[0], frames[0])
-                starred = any(isinstance(item, str) and item.strip() == "*" for item in operator.expressions)
+                starred = any(isinstance(item, str) and item.lstrip().startswith("*") for item in operator.expressions)
                 return self.known.select(frames[0], [*operator.expressions, *(() if starred else hidden)])
             if isinstance(operator, Union):
-                columns = [self.known.columns(tail, f) for tail, f in zip(operator.inputs, frames, strict=True)]
-                return _united(frames, columns)
+                keys = [f"{tail} (narrowed)" if tail in self.persisted else tail for tail in operator.inputs]
+                return _united(frames, [self.known.columns(key, f) for key, f in zip(keys, frames, strict=True)])
             if isinstance(operator, Where):
                 return frames[0].where(self.known.expression(operator.predicate))
             if isinstance(operator, WithColumns):
                 return frames[0].withColumns({name: self.known.expression(item) for name, item in operator.columns})
             if isinstance(operator, Join):
+                self._check_clash(operator, frames[0])
                 return frames[0].join(self._statics[operator.name], list(operator.on), operator.how)
             if isinstance(operator, Apply):
                 made = resolve(operator)(frames[0])
+                if not isinstance(made, DataFrame):
+                    raise TypeError(f"the function gave a {type(made).__name__}, not a DataFrame: return the rows.")
                 return made if IDENTITY in made.columns else made.selectExpr("*", identity_of(made.columns))
             return frames[0]
-        except AnalysisException as error:
+        except Exception as error:
+            analysed = isinstance(error, AnalysisException)
+            if isinstance(error, JettisonError) or not (analysed or isinstance(operator, Apply)):
+                raise  # all but a user's function fail in Spark's analysis, or not at all
             columns_here = ", ".join(column for column in frames[0].columns if column not in HIDDEN)
-            first_line = str(error).splitlines()[0]
+            reason = reason_of(error) if analysed else f"{type(error).__name__}: {reason_of(error)}"
             element = f"{kind_of(operator)} {operator.name!r}"
-            raise StartError(f"{element}: {first_line} Columns here: {columns_here}.") from error
+            raise StartError(f"{element}: {reason} Columns here: {columns_here}.") from error
+
+    def _check_clash(self, join: Join, frame: DataFrame) -> None:
+        """The columns of a table that is named at the start are seen here first."""
+        here = self.known.columns(join.inputs[0], frame)
+        static = self.known.columns(f"{join.name} (static)", self._statics[join.name])
+        clash = sorted((set(here) & set(static)) - set(join.on))
+        if clash and join.how not in ("left_semi", "left_anti"):
+            raise StartError(f"join {join.name!r}: both sides have column {clash[0]!r}: rename it on one side.")
 
 
 def dropped_raw(source: Source, raw: DataFrame, columns: Sequence[str], plan: Plan, known: Known) -> DataFrame:
@@ -222,7 +260,8 @@ def _source_metrics(source: Source, columns: Sequence[str]) -> list[str]:
 
 def _united(frames: list[DataFrame], columns: list[tuple[str, ...]]) -> DataFrame:
     hidden = [column for column in HIDDEN if all(column in each for each in columns)]
-    chosen = [*(column for column in columns[0] if column not in HIDDEN), *hidden]
+    common = (column for column in columns[0] if all(column in each for each in columns[1:]))
+    chosen = [*(column for column in common if column not in HIDDEN), *hidden]
     merged = frames[0].select(*chosen)
     for other in frames[1:]:
         merged = merged.unionByName(other.select(*chosen))

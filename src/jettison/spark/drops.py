@@ -30,7 +30,10 @@ def keeps(arc: str, drop: Drop) -> str:
     >>> keeps("trips", Random(0.25))
     'shiftrightunsigned(xxhash64(_jt_id, 1566174407L), 44) < 262144'
     """
-    return f"shiftrightunsigned(xxhash64({IDENTITY}, {arc_seed(arc)}L), {64 - _BITS}) < {round(drop.keep * 2**_BITS)}"
+    threshold = round(drop.keep * 2**_BITS)
+    if threshold == 0:
+        return "false"
+    return f"shiftrightunsigned(xxhash64({IDENTITY}, {arc_seed(arc)}L), {64 - _BITS}) < {threshold}"
 
 
 def identity_of(columns: Sequence[str]) -> str:

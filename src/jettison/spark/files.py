@@ -82,12 +82,14 @@ class HadoopFolder:
         stream.close()
         if self._files.exists(self._at(name)):
             self._files.delete(self._at(name), False)
-        self._files.rename(draft, self._at(name))
+        if not self._files.rename(draft, self._at(name)):
+            raise OSError(f"cannot rename {draft} to {name}: is the folder writable?")
 
     def names(self, below: str) -> list[str]:
         if not self._files.exists(self._at(below)):
             return []
-        found = [str(status.getPath().getName()) for status in self._files.listStatus(self._at(below))]
+        files = [status for status in self._files.listStatus(self._at(below)) if status.isFile()]
+        found = [str(status.getPath().getName()) for status in files]
         return sorted(name for name in found if not name.startswith(".") and not name.endswith((".draft", ".crc")))
 
 

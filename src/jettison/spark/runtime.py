@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -29,6 +29,7 @@ from jettison.spark.live import LiveView
 from jettison.spark.logs import Ledger, Logged
 from jettison.spark.metrics import Metrics
 from jettison.spark.offsets import batch_rows
+from jettison.spark.reasons import reason_of
 from jettison.spark.report import Report, Totals
 from jettison.spark.sinks import Sink, as_sink
 from jettison.spark.stream import check_sources, count_rows, merge, split
@@ -89,12 +90,15 @@ def start(
     if profile is not None:
         profile.check(graph)
     folder = Checkpoint(checkpoint or tempfile.mkdtemp(prefix="jettison-"), graph, spark)
+    metrics = None
     try:
         metrics = None if metrics_port is None else Metrics(metrics_port)
         run = Run(spark, graph, chosen, tables, settings, folder, profile, shared, metrics, live)
         run.begin(sources)
         return run
     except BaseException:
+        if metrics is not None:
+            metrics.close()
         folder.close()
         raise
 
@@ -118,12 +122,13 @@ class Run:
         self.graph = graph
         self.settings = settings
         self._spark = spark
-        self._statics = {name: frame.persist() for name, frame in statics.items()}
+        self._statics = dict(statics)
+        self._persisted = [frame.persist() for frame in statics.values() if not frame.is_cached]
         self._checkpoint = checkpoint
         self._runner = BatchRunner(spark, graph, sinks, self._statics, f"{checkpoint.path}/rejects")
-        known = profile or checkpoint.profile()
+        known = profile or checkpoint.profile(graph)
         self._calibrated = known is not None
-        self._runner.shared = checkpoint.shared() if shared is None else frozenset(shared)
+        self._runner.shared = checkpoint.shared(graph) if shared is None else frozenset(shared)
         self.controller = Controller(graph, settings, known or assumed_profile(graph))
         self._totals = Totals(graph, settings.budget_us / 1000)
         self.history: deque[tuple[BatchSample, Plan]] = deque(maxlen=_HISTORY)
@@ -141,14 +146,19 @@ class Run:
 
     def begin(self, sources: Mapping[str, DataFrame]) -> None:
         """Start the one streaming query."""
-        self._query = (
+        writer = (
             merge(self.graph, sources)
             .writeStream.queryName(f"jettison-{self.graph.name}-{id(self):x}")
             .trigger(processingTime=f"{self.settings.trigger_ms:.0f} milliseconds")
             .option("checkpointLocation", self._checkpoint.spark_path)
             .foreachBatch(self._on_batch)
-            .start()
         )
+        try:
+            self._query = writer.start()
+        except AnalysisException as error:  # such as an aggregate before the network
+            self._close()
+            names = ", ".join(repr(source.name) for source in self.graph.sources)
+            raise StartError(f"network {self.graph.name!r}: {reason_of(error)} Sources: {names}.") from error
 
     @property
     def query(self) -> StreamingQuery:
@@ -184,12 +194,12 @@ class Run:
         A batch that takes longer than `patience_s` is broken off: it is not committed, and the next start repeats it.
         """
         with self._idle:
-            at_boundary = self._idle.wait_for(lambda: not self._busy, timeout=patience_s)
-        failed_before = self._failure is not None
+            self._idle.wait_for(lambda: not self._busy, timeout=patience_s)
+        failure = self._failure or self.query.exception()  # asked now: a batch that stopping breaks off is no failure
         self.query.stop()
         self._close()
-        if self._failure is not None and (failed_before or at_boundary):
-            raise self._explain(self._failure) from self._failure
+        if failure is not None:
+            raise self._explain(failure) from failure
 
     def report(self) -> Report:
         """What the run has done so far."""
@@ -217,7 +227,7 @@ class Run:
         if self._calibrated:
             self._checkpoint.remember(self.controller.profile, self._runner.shared)
         self._runner.close()
-        for frame in self._statics.values():
+        for frame in self._persisted:
             frame.unpersist()
         self._checkpoint.close()
 
@@ -225,7 +235,7 @@ class Run:
         if isinstance(self._failure, JettisonError):
             return self._failure
         names = ", ".join(repr(source.name) for source in self.graph.sources)
-        detail = next((line for line in str(self._failure or error).splitlines() if line.strip()), "")
+        detail = reason_of(self._failure or error)
         return SourceError(
             f"network {self.graph.name!r} stopped: {detail} Sources: {names}. The batch is not committed: mend the "
             f"cause and start again with checkpoint {self._checkpoint.path!r}."

@@ -1,0 +1,71 @@
+"""Every experiment in its quick form: it runs, gives the promised keys and draws. Times are not judged here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from jettison.experiments import burst, overhead, overload, planning, recovery
+from jettison.experiments.capacity import Capacity
+from jettison.experiments.harness import EXPERIMENTS, Result, save
+from jettison.experiments.workload import taxi_network
+from jettison.spark.calibrate import assumed_profile
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+def given_capacity() -> Capacity:
+    """A small load that any machine can take; measuring the real capacity takes a minute."""
+    profile = assumed_profile(taxi_network().graph)
+    return Capacity(2000.0, 1000.0, 200.0, 350.0, profile, frozenset({"scored"}))
+
+
+def drawn(result: Result, folder: Path) -> None:
+    written = save(result, folder)
+    assert [path.suffix for path in written] == [".csv", ".png"]
+    assert all(path.stat().st_size > 100 for path in written)
+
+
+def quiet(_: str) -> None: ...
+
+
+def test_overload(spark: SparkSession, tmp_path: Path) -> None:
+    result = overload.run(quick=True, say=quiet, capacity=given_capacity())
+    assert {"p99_triggers", "goodput_share", "unshed_growth"} <= set(result.metrics)
+    assert len(result.checks) == 3
+    drawn(result, tmp_path)
+
+
+def test_burst(spark: SparkSession, tmp_path: Path) -> None:
+    result = burst.run(quick=True, say=quiet, capacity=given_capacity())
+    assert "longest_over_budget" in result.metrics
+    assert result.metrics["largest_batch_over_capacity"] > 2, "the burst must have arrived"
+    drawn(result, tmp_path)
+
+
+def test_overhead(spark: SparkSession, tmp_path: Path) -> None:
+    result = overhead.run(quick=True, say=quiet)
+    assert {"vs_plain", "vs_native"} <= set(result.metrics)
+    assert {row["variant"] for row in result.rows} == {"jettison", "plain", "native"}
+    drawn(result, tmp_path)
+
+
+def test_planning(tmp_path: Path) -> None:
+    result = planning.run(quick=True, say=quiet)
+    assert {"roadmap_s", "lookup_ms", "tick_share"} <= set(result.metrics)
+    drawn(result, tmp_path)
+
+
+def test_recovery(spark: SparkSession, tmp_path: Path) -> None:
+    result = recovery.run(quick=True, say=quiet)
+    assert result.metrics["kills"] == 2
+    assert result.metrics["rows_compared"] > 0
+    assert (result.metrics["lost"], result.metrics["doubled"], result.metrics["plans_differ"]) == (0, 0, 0)
+    drawn(result, tmp_path)
+
+
+def test_every_experiment_of_the_list_is_here() -> None:
+    tested = {"overload", "burst", "overhead", "planning", "recovery"}
+    assert {experiment.name for experiment in EXPERIMENTS} == tested

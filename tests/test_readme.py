@@ -1,0 +1,52 @@
+"""What the README shows is run: its network, and its commands."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from jettison.app.cli import app
+
+README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, flags=re.S)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_the_network_runs_as_written(tmp_path: Path) -> None:
+    (code,) = blocks("python")
+    script = tmp_path / "readme.py"
+    script.write_text(code, encoding="utf-8")
+    done = subprocess.run([sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "network taxi" in done.stdout
+    assert "fares" in done.stdout
+    assert list((tmp_path / "out" / "fares").glob("batch=*/*.parquet"))
+
+
+@pytest.mark.core
+def test_the_commands_that_need_no_spark_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(Path(__file__).parent.parent)
+    lines = [line for block in blocks("sh") for line in block.splitlines()]
+    commands = [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("jettison ")]
+    assert len(commands) >= 5
+    for command in commands:
+        if command[0] in ("check", "plan", "explain") or command[:2] == ["experiment", "list"]:
+            result = CliRunner().invoke(app, command)
+            assert result.exit_code == 0, f"{command}: {result.output}"
+
+
+@pytest.mark.core
+def test_make_has_the_targets_that_are_named() -> None:
+    makefile = (Path(__file__).parent.parent / "Makefile").read_text(encoding="utf-8")
+    for target in re.findall(r"^make (\w+)", README, flags=re.M):
+        assert re.search(rf"^{target}:", makefile, flags=re.M), target
