@@ -91,7 +91,6 @@ def _explain(running: Run, console: Console) -> None:
     report = running.report()
     console.print(
         f"With shedding, {report.rows_shed:,} of {report.rows_in:,} rows were dropped, as early as possible, and the "
-        f"slowest batch took {report.slowest_batch_ms / 1000:.1f} s.
-"
+        f"slowest batch took {report.slowest_batch_ms / 1000:.1f} s. "
         "Every dropped row can be found again from the plan log."
     )

@@ -7,6 +7,7 @@ without it queues and latency grow without end.
 from __future__ import annotations
 
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from jettison.spark.runtime import Run, start
 from jettison.spark.session import local_session
 
 _WARM_BATCHES = 3
+_FIRST_BATCH_S = 60.0
 
 
 def run(*, quick: bool, say: Say, capacity: Capacity | None = None) -> Result:
@@ -64,7 +66,7 @@ def run(*, quick: bool, say: Say, capacity: Capacity | None = None) -> Result:
 
 
 def timed_run(spark: Any, capacity: Capacity, rate: Rate, seconds: float, *, shedding: bool = True) -> Run:
-    """Run the taxi network for so long at a rate, starting from what the capacity measurement has learned."""
+    """Run the taxi network at a rate for so long after its first batch, with what the capacity measurement has learned."""
     network = taxi_network()
     with tempfile.TemporaryDirectory(prefix="jettison-overload-") as name:
         running = start(
@@ -78,6 +80,9 @@ def timed_run(spark: Any, capacity: Capacity, rate: Rate, seconds: float, *, she
             profile=capacity.profile,
             shared=capacity.shared,
         )
+        deadline = time.monotonic() + _FIRST_BATCH_S
+        while not running.history and time.monotonic() < deadline:
+            running.await_termination(timeout=0.1)
         running.await_termination(timeout=seconds)
         running.stop()
     return running
@@ -85,7 +90,8 @@ def timed_run(spark: Any, capacity: Capacity, rate: Rate, seconds: float, *, she
 
 def _rows_per_s(running: Run) -> float:
     """Rows processed to the end per second, the first batches left out."""
-    samples = [sample for sample, _ in running.history][_WARM_BATCHES:]
+    samples = [sample for sample, _ in running.history]
+    samples = samples[min(_WARM_BATCHES, len(samples) - 1) :]
     elapsed_s = sum(sample.interval_ms for sample in samples) / 1000
     return sum(processed_rows(sample) for sample in samples) / elapsed_s if elapsed_s else 0.0
 
