@@ -25,7 +25,7 @@ def given_capacity() -> Capacity:
 def drawn(result: Result, folder: Path) -> None:
     written = save(result, folder)
     assert [path.suffix for path in written] == [".csv", ".png"]
-    assert all(path.stat().st_size > 100 for path in written)
+    assert all(path.stat().st_size > 20 for path in written)
 
 
 def quiet(_: str) -> None: ...

@@ -126,10 +126,15 @@ def test_cost_model_learns_true_costs_from_batch_times() -> None:
     assert model.predict_ms(rows, keeps) == pytest.approx(150 + 20 + work / 1000, rel=0.05)
 
 
-def test_cost_model_learns_selectivities() -> None:
+def test_cost_model_learns_selectivities_from_what_outputs_receive() -> None:
     net = Network("n")
-    net.source("s", "x int").where("x > 0", name="w").output("o")
-    model = CostModel(net.graph, Profile({"s": 1.0, "w": 1.0, "o": 1.0}, {"w": 0.9}))
-    for _ in range(30):
-        model.update_selectivity("w", 1000, 250)
+    split = net.source("s", "x int").where("x > 0", name="w")
+    split.select("x", name="a").output("o1")
+    split.where("x > 5", name="b").output("o2")
+    model = CostModel(net.graph, Profile(dict.fromkeys(("s", "w", "a", "b", "o1", "o2"), 1.0), {"w": 0.9, "b": 0.5}))
+    for _ in range(40):  # in truth w passes .25 and b passes .1; half of the rows are dropped before b
+        model.update_rows({"s": 10_000}, {"w>b": 0.5}, {"o1": 2500, "o2": 125})
     assert model.profile.passes("w") == pytest.approx(0.25, abs=0.01)
+    assert model.profile.passes("b") == pytest.approx(0.1, abs=0.01)
+    model.update_rows({"s": 10_000}, {}, {"o1": 0, "o2": 0})
+    assert model.profile.passes("w") == pytest.approx(0.25, abs=0.01), "an output that was not counted says nothing"

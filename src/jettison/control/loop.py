@@ -117,6 +117,7 @@ class Controller:
             if arc in keeps and rows_in > 0:
                 keeps[arc] = rows_kept / rows_in
         if any(sample.rows_in.values()):
+            self.costs.update_rows(sample.rows_in, keeps, {name: seen.rows for name, seen in sample.outputs.items()})
             self.costs.update_time(sample.rows_in, keeps, sample.duration_ms)
             self._detector.confirm(measured_us=1000 * sample.duration_ms, budget_us=self.settings.budget_us)
         self._rest_ms -= max(sample.interval_ms, sample.duration_ms)

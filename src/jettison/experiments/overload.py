@@ -66,7 +66,7 @@ def run(*, quick: bool, say: Say, capacity: Capacity | None = None) -> Result:
 
 
 def timed_run(spark: Any, capacity: Capacity, rate: Rate, seconds: float, *, shedding: bool = True) -> Run:
-    """Run the taxi network at a rate for so long after its first batch, with what the capacity measurement has learned."""
+    """Run the taxi network at a rate, for so long after its first batch, with the costs of the capacity measurement."""
     network = taxi_network()
     with tempfile.TemporaryDirectory(prefix="jettison-overload-") as name:
         running = start(

@@ -17,9 +17,9 @@ def reason_of(error: BaseException) -> str:
     'no space left'
     """
     lines = [line.rstrip() for line in str(error).splitlines() if line.strip()]
-    if _TRACEBACK in map(str.strip, lines):
-        last = max(number for number, line in enumerate(lines) if line.strip() == _TRACEBACK)
-        thrown = [line for line in lines[last + 1 :] if not line[0].isspace()]
+    tracebacks = [number for number, line in enumerate(lines) if line.endswith(_TRACEBACK)]
+    if tracebacks:
+        thrown = [line for line in lines[tracebacks[-1] + 1 :] if not line[0].isspace()]
     else:
         thrown = [line.removeprefix(": ") for line in lines if line.startswith(": ")]
     return next(iter(thrown or lines), type(error).__name__).strip()

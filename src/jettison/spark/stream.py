@@ -55,7 +55,7 @@ def _check_columns(source: Source, frame: DataFrame) -> None:
                 continue
             raise StartError(f"source {source.name!r}: column {name!r} is not in the stream. It has: {found}.")
         actual = frame.schema[name].dataType
-        if actual != kind:
+        if actual.simpleString() != kind.simpleString():  # whether parts of it may be null does not matter
             raise StartError(
                 f"source {source.name!r}: column {name!r} is {actual.simpleString()} in the stream and declared "
                 f"{kind.simpleString()}: cast it, or declare it as it is."

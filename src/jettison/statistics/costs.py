@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from jettison.network.graph import Graph
+from jettison.network.operators import Apply, Join, Source, Where
 from jettison.statistics.estimators import Smoothed
 from jettison.statistics.least_squares import LeastSquares
 from jettison.statistics.load import flows
@@ -19,6 +20,7 @@ from jettison.statistics.profile import Profile
 _LEAST_NOISE_MS = 20.0
 _NOISE_SHARE = 0.1
 _SELECTIVITY_WEIGHT = 0.3
+_LEAST_ROWS = 20.0
 
 
 class CostModel:
@@ -47,11 +49,35 @@ class CostModel:
         self._fit.update(self._parts_ms(rows, keeps), duration_ms, noise_ms)
         self._refresh()
 
-    def update_selectivity(self, operator: str, rows_in: int, rows_out: int) -> None:
-        """Learn from rows counted before and after an operator."""
-        if rows_in > 0:
-            self._selectivity.setdefault(operator, Smoothed(_SELECTIVITY_WEIGHT)).update(rows_out / rows_in)
+    def update_rows(self, rows: Mapping[str, float], keeps: Mapping[str, float], delivered: Mapping[str, int]) -> None:
+        """Learn selectivities from the rows that outputs received.
+
+        What an output got more or less than predicted is put down to the last filter before it.
+        """
+        on = flows(self._graph, self.profile, rows, keeps)
+        blamed: set[str] = set()
+        for output, count in delivered.items():
+            expected = on[self._graph.arcs_into(output)[0]]
+            filter_ = self._filter_before(output)
+            if filter_ is None or filter_ in blamed or count <= 0 or expected < _LEAST_ROWS:
+                continue
+            blamed.add(filter_)
+            passed = self.profile.passes(filter_)
+            estimate = self._selectivity.setdefault(filter_, Smoothed(_SELECTIVITY_WEIGHT, passed))
+            estimate.update(passed * count / expected)
+        if blamed:
             self._refresh()
+
+    def _filter_before(self, output: str) -> str | None:
+        """The nearest operator upstream that may pass fewer or more rows than it gets; None behind a union."""
+        operator = self._graph.by_name[output]
+        while operator.inputs:
+            if len(operator.inputs) > 1:
+                return None
+            operator = self._graph.by_name[operator.inputs[0]]
+            if isinstance(operator, Where | Join | Apply):
+                return operator.name
+        return operator.name if isinstance(operator, Source) and operator.payload is not None else None
 
     def _parts_ms(self, rows: Mapping[str, float], keeps: Mapping[str, float]) -> list[float]:
         """The predicted parts of a batch's time as calibrated: fixed, reading, then each segment."""
