@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,6 +39,16 @@ class Measured:
     parts_ms: dict[str, float] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class _Written:
+    """An output's job that is done."""
+
+    observation: Observation
+    timed: bool
+    started_s: float
+    ended_s: float
+
+
 class BatchRunner:
     """Runs batches of one network. `shared` names the operators whose rows are persisted for several outputs."""
 
@@ -66,7 +76,7 @@ class BatchRunner:
         """Write every output of a batch."""
         live = self._live_outputs(plan, rows)
         compiler = Compiler(self._graph, raw, plan, self._statics, self._worth_sharing(live), self._known)
-        jobs: dict[str, Future[tuple[Observation, float, float, bool]]] = {}
+        jobs: dict[str, Future[_Written]] = {}
         began = time.time()
         try:
             for output in live:
@@ -92,6 +102,7 @@ class BatchRunner:
         finally:
             for job in jobs.values():
                 job.cancel()
+            wait(jobs.values())  # a job of a failed batch must not write on while the batch is repeated
             for frame in compiler.persisted.values():
                 frame.unpersist()
 
@@ -105,16 +116,12 @@ class BatchRunner:
         names = {output.name for output in live}
         return frozenset(name for name in self.shared if len(outputs_below(self._graph, name) & names) > 1)
 
-    def _write(
-        self, name: str, rows: DataFrame, batch: int, observation: Observation, timed: bool
-    ) -> tuple[Observation, float, float, bool]:
-        started = time.time()
+    def _write(self, name: str, rows: DataFrame, batch: int, observation: Observation, timed: bool) -> _Written:
+        started_s = time.time()
         self._sinks[name].write(rows, batch)
-        return observation, started, time.time(), timed
+        return _Written(observation, timed, started_s, time.time())
 
-    def _finish(
-        self, name: str, batch: int, job: Future[tuple[Observation, float, float, bool]]
-    ) -> tuple[Observation, float, float, bool]:
+    def _finish(self, name: str, batch: int, job: Future[_Written]) -> _Written:
         try:
             return job.result()
         except Exception as error:
@@ -130,7 +137,7 @@ class BatchRunner:
         raw: Mapping[str, DataFrame],
         plan: Plan,
         rows: Mapping[str, int],
-        finished: Mapping[str, tuple[Observation, float, float, bool]],
+        finished: Mapping[str, _Written],
     ) -> Measured:
         measured = Measured()
         for source in self._graph.sources:
@@ -148,11 +155,11 @@ class BatchRunner:
             if output.name not in finished:
                 measured.outputs[output.name] = OutputSample(0)
                 continue
-            observation, started, ended, timed = finished[output.name]
-            seen = _read(observation)
-            latency = _latency_ms(seen, ended) if timed and seen else None
+            written = finished[output.name]
+            seen = _read(written.observation)
+            latency = _latency_ms(seen, written.ended_s) if written.timed and seen else None
             measured.outputs[output.name] = OutputSample(seen.get("rows", 0), latency)
-            measured.parts_ms[output.name] = 1000 * (ended - started)
+            measured.parts_ms[output.name] = 1000 * (written.ended_s - written.started_s)
         return measured
 
     def _keep_rejected(self, source: str, raw: DataFrame, batch: int, plan: Plan) -> None:
