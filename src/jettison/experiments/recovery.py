@@ -54,11 +54,19 @@ def profile() -> Profile:
     return Profile(costs, {"paid": 0.98, "dear": 0.1}, fixed_ms=100.0, read_us={"trips": 0.5})
 
 
+class _Announcing(ParquetSink):
+    """Says on standard output when it begins to write."""
+
+    def write(self, rows: Any, batch: int) -> None:
+        print("writing", flush=True)
+        super().write(rows, batch)
+
+
 def child(folder: str, limit_rows: int) -> None:
     """What is killed: a run that reports each batch on standard output and ends when the source does."""
     spark = local_session("recovery-child")
     stream = generate(spark, TAXI, rate=_RATE, seed=_SEED, limit_rows=limit_rows, start_us=_started_us(folder))
-    sinks = {name: ParquetSink(f"{folder}/{name}") for name in _OUTPUTS}
+    sinks = {name: _Announcing(f"{folder}/{name}") for name in _OUTPUTS}
     running = start(
         network(),
         {"trips": stream},
@@ -83,12 +91,13 @@ def run(*, quick: bool, say: Say) -> Result:
         (Path(folder) / "start_us").write_text(str(time.time_ns() // 1000))
         plans: dict[int, str] = {}
         changed: set[int] = set()
-        moments = []
+        moments: list[tuple[str, float]] = []
         for number in range(kills):
-            delay_s = draw.uniform(0.0, 2.5)
-            say(f"kill {number + 1} of {kills}: {delay_s:.2f} s after the start")
-            _run_and_kill(folder, 10**9, delay_s)
-            moments.append(delay_s)
+            # mostly while a batch is being written or one of the next ones runs, now and then before the first
+            word, delay_s = ("started" if draw.random() < 0.2 else "writing"), draw.uniform(0.0, 2.5)
+            say(f"kill {number + 1} of {kills}: {delay_s:.2f} s after {word!r}")
+            _run_and_kill(folder, word, delay_s)
+            moments.append((word, delay_s))
             _compare_plans(folder, plans, changed)
         limit = max(limit_rows, _rows_read(folder) + 12_000)
         say("last run, to the end")
@@ -96,7 +105,7 @@ def run(*, quick: bool, say: Say) -> Result:
         _compare_plans(folder, plans, changed)
         say("the same batches once more, undisturbed")
         counts = _compare_outputs(folder)
-    rows = [{"kill": index, "seconds_after_start": round(moment, 3)} for index, moment in enumerate(moments)]
+    rows = [{"kill": index, "after": word, "seconds": round(delay, 3)} for index, (word, delay) in enumerate(moments)]
     metrics = {
         "kills": kills,
         "lost": counts["lost"],
@@ -124,10 +133,10 @@ def _start_child(folder: str, limit_rows: int) -> subprocess.Popen[str]:
     )
 
 
-def _run_and_kill(folder: str, limit_rows: int, delay_s: float) -> None:
-    process = _start_child(folder, limit_rows)
+def _run_and_kill(folder: str, word: str, delay_s: float) -> None:
+    process = _start_child(folder, limit_rows=10**9)
     try:
-        _expect(process, "started", folder)
+        _expect(process, word, folder)
         time.sleep(delay_s)
     finally:
         os.killpg(process.pid, signal.SIGKILL)
@@ -209,9 +218,12 @@ def _compare_outputs(folder: str) -> dict[str, int]:
     return counts
 
 
-def _draw(figure: Any, moments: list[float]) -> None:
+def _draw(figure: Any, moments: list[tuple[str, float]]) -> None:
     axes = figure.subplots()
-    axes.stem(range(1, len(moments) + 1), moments)
+    for word, colour in (("started", "tab:orange"), ("writing", "tab:blue")):
+        points = [(index, delay) for index, (after, delay) in enumerate(moments, start=1) if after == word]
+        axes.scatter(*zip(*points, strict=True) if points else ((), ()), color=colour, label=f"after {word!r}")
     axes.set_xlabel("kill")
-    axes.set_ylabel("seconds after the start of the run")
+    axes.set_ylabel("seconds")
+    axes.legend()
     axes.set_title("When the run was killed; after each kill it was started again on the same checkpoint")
