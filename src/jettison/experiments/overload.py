@@ -30,8 +30,8 @@ def run(*, quick: bool, say: Say, capacity: Capacity | None = None) -> Result:
     seconds = 9.0 if quick else 60.0
     spark = local_session()
     capacity = capacity or measure_capacity(spark, taxi_network(), say, batches=6 if quick else 12)
-    say(f"at capacity for {seconds / 3:.0f} s")
-    steady = timed_run(spark, capacity, Constant(capacity.rows_per_s), seconds / 3)
+    say(f"at capacity for {seconds / 3:.0f} s, nothing shed")
+    steady = timed_run(spark, capacity, Constant(capacity.rows_per_s), seconds / 3, shedding=False)
     say(f"three times the capacity for {seconds:.0f} s, with shedding")
     shed = timed_run(spark, capacity, Constant(3 * capacity.rows_per_s), seconds)
     say(f"three times the capacity for {seconds:.0f} s, without shedding")

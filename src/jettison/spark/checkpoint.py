@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 
 from jettison.errors import CheckpointError
 from jettison.network.graph import Graph
-from jettison.spark.files import open_folder
+from jettison.spark.files import open_folder, resolved
 from jettison.spark.logs import Ledger, PlanLog
 from jettison.statistics.profile import Profile
 
@@ -30,7 +30,7 @@ class Checkpoint:
     """An opened checkpoint. Only one run at a time holds it."""
 
     def __init__(self, path: str, graph: Graph, spark: SparkSession) -> None:
-        self.path = path.rstrip("/")
+        self.path = resolved(path, spark)
         self.spark_path = f"{self.path}/spark"
         self._lock = _lock(self.path)
         try:

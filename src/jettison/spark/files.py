@@ -93,6 +93,18 @@ class HadoopFolder:
         return sorted(name for name in found if not name.startswith(".") and not name.endswith((".draft", ".crc")))
 
 
+def resolved(path: str, spark: SparkSession) -> str:
+    """A path that Python and Spark read alike: absolute on this machine, a URI where Spark keeps files elsewhere."""
+    if urlparse(path).scheme != "":
+        return path.rstrip("/")
+    conf = spark._jsc.hadoopConfiguration()
+    if str(conf.get("fs.defaultFS")).startswith("file:"):
+        return os.path.abspath(path)
+    jvm: Any = spark._jvm
+    hadoop_path = jvm.org.apache.hadoop.fs.Path(path)
+    return str(hadoop_path.getFileSystem(conf).makeQualified(hadoop_path).toString())
+
+
 def open_folder(path: str, spark: SparkSession) -> Folder:
     """The folder at a path or URI."""
     scheme = urlparse(path).scheme

@@ -7,6 +7,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from pyspark.errors import AnalysisException, StreamingQueryException
@@ -129,7 +130,9 @@ class Run:
         known = profile or checkpoint.profile(graph)
         self._calibrated = known is not None
         self._runner.shared = checkpoint.shared(graph) if shared is None else frozenset(shared)
-        self.controller = Controller(graph, settings, known or assumed_profile(graph))
+        # nothing is shed before something was measured
+        careful = settings if self._calibrated else replace(settings, shedding=False)
+        self.controller = Controller(graph, careful, known or assumed_profile(graph))
         self._totals = Totals(graph, settings.budget_us / 1000)
         self.history: deque[tuple[BatchSample, Plan]] = deque(maxlen=_HISTORY)
         self._bookkeeping_ms = Smoothed(0.3, 100.0)
