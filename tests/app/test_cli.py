@@ -406,7 +406,7 @@ def started(*arguments: object, cwd: Path) -> subprocess.Popen[str]:
 def test_run_of_the_example_reports(tmp_path: Path) -> None:
     stdout, stderr = (process := started("run", TAXI, "--for", 12, cwd=tmp_path)).communicate(timeout=180)
     assert process.returncode == 0, stderr
-    assert re.search(r"^network taxi: [1-9]\d* batches in \d+ s, [1-9][\d,]* rows in", stdout, re.MULTILINE), stdout
+    assert re.search(r"^network taxi: [1-9]\d* batches in \d+ s\n[1-9][\d,]* rows in", stdout, re.MULTILINE), stdout
     for output in ("prices", "busy", "alarms"):
         assert re.search(rf"^{output} +[\d,]+ +[\d.]+%", stdout, re.MULTILINE), stdout
     assert "Traceback" not in stderr

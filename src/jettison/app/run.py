@@ -63,7 +63,7 @@ def run(
 
 
 def demo(
-    seconds: Annotated[float, typer.Option(help="How long the demo runs.")] = 60.0,
+    seconds: Annotated[float, typer.Option(help="How long each of the two runs lasts.")] = 20.0,
     quick: Annotated[bool, typer.Option("--quick", help="A short one, for tests.")] = False,
     folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where it writes.")] = Path("out/demo"),
 ) -> None:

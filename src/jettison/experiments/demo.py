@@ -27,7 +27,7 @@ def run_demo(seconds: float, quick: bool, out: Path, console: Console) -> int:
     console.print("[bold]Jettison[/bold]: taxi trips, parsed and scored once for three outputs, on local Spark")
     with console.status("starting Spark") as status:
         spark = local_session("jettison-demo")
-        capacity = measure_capacity(spark, taxi_network(), status.update, batches=4 if quick else 8)
+        capacity = measure_capacity(spark, taxi_network(), status.update, batches=4 if quick else 6)
     console.print(
         f"capacity of this machine: {capacity.rows_per_s:,.0f} rows/s "
         f"within 90 % of a {capacity.trigger_ms / 1000:.0f} s trigger"

@@ -89,7 +89,7 @@ def timed_run(spark: Any, capacity: Capacity, rate: Rate, seconds: float, *, she
 
 
 def _rows_per_s(running: Run) -> float:
-    """Rows processed to the end per second, the first batches left out."""
+    """Rows delivered per second, all outputs together, the first batches left out."""
     samples = [sample for sample, _ in running.history]
     samples = samples[min(_WARM_BATCHES, len(samples) - 1) :]
     elapsed_s = sum(sample.interval_ms for sample in samples) / 1000

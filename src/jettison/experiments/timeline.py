@@ -24,7 +24,7 @@ def table(run: Run, label: str) -> list[dict[str, Any]]:
                 "batch": sample.batch,
                 "second": round((sample.started_ms - first_ms) / 1000, 3),
                 "rows_in": sum(sample.rows_in.values()),
-                "rows_kept": processed_rows(sample),
+                "rows_out": processed_rows(sample),
                 "batch_ms": round(sample.duration_ms, 1),
                 "p99_latency_ms": round(max(stale), 1) if stale else "",
                 "plan_row": plan.row,
@@ -35,8 +35,8 @@ def table(run: Run, label: str) -> list[dict[str, Any]]:
 
 
 def processed_rows(sample: BatchSample) -> int:
-    """Rows that passed the drops at the inputs."""
-    return sum(sample.arcs[source][1] if source in sample.arcs else rows for source, rows in sample.rows_in.items())
+    """Rows that came out at the outputs, all of them together."""
+    return sum(seen.rows for seen in sample.outputs.values())
 
 
 def p99_ms(samples: Sequence[BatchSample]) -> float:

@@ -116,6 +116,16 @@ class Graph:
             found[operator.name] = _columns_of(operator, found)
         return found
 
+    def outputs_below(self, name: str) -> set[str]:
+        """Outputs that an operator's rows reach."""
+        found, waiting = set(), [name]
+        while waiting:
+            for head in self.consumers[waiting.pop()]:
+                waiting.append(head)
+                if isinstance(self.by_name[head], Output):
+                    found.add(head)
+        return found
+
     @cached_property
     def segment_ends(self) -> dict[str, str]:
         """The end of the segment that each operator is in: the next output or split downstream, itself included."""

@@ -114,7 +114,7 @@ class BatchRunner:
 
     def _worth_sharing(self, live: list[Output]) -> frozenset[str]:
         names = {output.name for output in live}
-        return frozenset(name for name in self.shared if len(outputs_below(self._graph, name) & names) > 1)
+        return frozenset(name for name in self.shared if len(self._graph.outputs_below(name) & names) > 1)
 
     def _write(self, name: str, rows: DataFrame, batch: int, observation: Observation, timed: bool) -> _Written:
         started_s = time.time()
@@ -145,7 +145,8 @@ class BatchRunner:
             kept = rows[source.name] if plan.keep(source.name) == 1 else seen.get("kept", 0)
             if plan.keep(source.name) < 1 and source.name in compiler.counted.sources and not seen:
                 kept = self._dropped_raw(source, raw[source.name], plan).count()  # the sink did not look at its rows
-            measured.arcs[source.name] = (rows[source.name], kept)
+            # a partition that is computed twice (a lost executor) is counted twice
+            measured.arcs[source.name] = (rows[source.name], min(kept, rows[source.name]))
             measured.rejected[source.name] = seen.get("rejected", 0)
             measured.timeless[source.name] = seen.get("timeless", 0)
         for arc in compiler.counted.arcs:
@@ -170,17 +171,6 @@ class BatchRunner:
 
     def _dropped_raw(self, source: Source, raw: DataFrame, plan: Plan) -> DataFrame:
         return dropped_raw(source, raw, raw.columns, plan, self._known)
-
-
-def outputs_below(graph: Graph, name: str) -> set[str]:
-    """Outputs that an operator's rows reach."""
-    found, waiting = set(), [name]
-    while waiting:
-        for head in graph.consumers[waiting.pop()]:
-            waiting.append(head)
-            if isinstance(graph.by_name[head], Output):
-                found.add(head)
-    return found
 
 
 def _output_metrics(timed: bool) -> list[str]:

@@ -17,12 +17,12 @@ from pyspark.sql import functions as F
 from jettison.network.graph import Graph
 from jettison.network.operators import Output
 from jettison.plan.plan import Plan
-from jettison.spark.batch import outputs_below
 from jettison.spark.compile import Compiler
 from jettison.statistics.profile import Profile
 
 SAMPLE_ROWS = 20_000
 LEAST_ROWS = 5_000
+_TELLING_ROWS = 500
 _RUNS = 3
 _LONG_MS = 500.0
 _NOISE_SHARE = 0.1
@@ -81,7 +81,8 @@ def _calibrated(
         once_ms = _once_ms(raw[name])[0]
         again_ms = _once_ms(raw[name])[0] if once_ms < _LONG_MS else once_ms  # the first read also starts the workers
         reading_ms = max(0.0, min(once_ms, again_ms) - empty_ms)
-        read_us[name] = max(_LEAST_COST_US, 1000 * reading_ms / max(1, rows[name]))
+        telling = rows[name] >= _TELLING_ROWS
+        read_us[name] = max(_LEAST_COST_US, 1000 * reading_ms / rows[name]) if telling else _SINK_US
     compiler = Compiler(graph, sample, Plan(), statics)
     times_ms: dict[str, float] = {}
     flow: dict[str, float] = {}
@@ -98,9 +99,10 @@ def _calibrated(
         else:
             entering, before_ms = counts[operator.name], source_ms[operator.name]
         extra_ms = times_ms[operator.name] - before_ms
-        told_apart = extra_ms > max(_NOISE_MS, _NOISE_SHARE * before_ms)
+        told_apart = entering >= _TELLING_ROWS and extra_ms > max(_NOISE_MS, _NOISE_SHARE * before_ms)
         cost_us[operator.name] = max(_LEAST_COST_US, 1000 * extra_ms / max(1.0, entering) if told_apart else 0.0)
-        passes[operator.name] = flow[operator.name] / entering if entering else 1.0
+        # what no row of the sample passed may still pass one in many: never call it impossible
+        passes[operator.name] = max(flow[operator.name], 0.5) / entering if entering else 1.0
     all_reading_ms = sum(read_us[source.name] * counts[source.name] / 1000 for source in graph.sources)
     shared = _choose_shared(graph, compiler, times_ms, all_reading_ms)
     fixed_ms = _TRIGGER_MS + max(_JOB_MS, empty_ms) * len(graph.outputs)
@@ -114,7 +116,7 @@ def _choose_shared(
     """Splits for which one persisted copy is faster than reading and computing the prefix once per output."""
     chosen: set[str] = set()
     for operator in graph.operators:
-        uses = len(outputs_below(graph, operator.name))
+        uses = len(graph.outputs_below(operator.name))
         above = any(operator.name in _below(graph, other) for other in chosen)
         if len(graph.consumers[operator.name]) < 2 or uses < 2 or above:
             continue

@@ -95,7 +95,10 @@ class HadoopFolder:
 
 def resolved(path: str, spark: SparkSession) -> str:
     """A path that Python and Spark read alike: absolute on this machine, a URI where Spark keeps files elsewhere."""
-    if urlparse(path).scheme != "":
+    parts = urlparse(path)
+    if parts.scheme == "file":
+        return os.path.abspath(parts.path)
+    if parts.scheme != "":
         return path.rstrip("/")
     conf = spark._jsc.hadoopConfiguration()
     if str(conf.get("fs.defaultFS")).startswith("file:"):

@@ -16,11 +16,12 @@ from jettison.spark.files import Folder
 
 @dataclass(frozen=True)
 class Logged:
-    """A plan as it was logged, with the rows that it was made for."""
+    """A plan as it was logged, with the rows that it was made for and the offsets up to which each source was read."""
 
     batch: int
     plan: Plan
     rows: Mapping[str, int]
+    offsets: tuple[str, ...] = ()
 
 
 class PlanLog:
@@ -31,6 +32,7 @@ class PlanLog:
 
     def write(self, logged: Logged) -> None:
         content = {"batch": logged.batch, "rows": dict(logged.rows), "plan": logged.plan.to_dict()}
+        content["offsets"] = list(logged.offsets)
         self._folder.write(f"plans/{logged.batch}.json", json.dumps(content))
 
     def read(self, batch: int) -> Logged | None:
@@ -38,7 +40,7 @@ class PlanLog:
         if text is None:
             return None
         content = json.loads(text)
-        return Logged(content["batch"], Plan.from_dict(content["plan"]), content["rows"])
+        return Logged(content["batch"], Plan.from_dict(content["plan"]), content["rows"], tuple(content["offsets"]))
 
     def batches(self) -> list[int]:
         return sorted(int(name.removesuffix(".json")) for name in self._folder.names("plans"))

@@ -22,6 +22,12 @@ def batch_rows(folder: Folder, batch: int, sources: int) -> list[int] | None:
     return None if any(count is None for count in counts) else [count for count in counts if count is not None]
 
 
+def end_offsets(folder: Folder, batch: int) -> tuple[str, ...]:
+    """Up to where a batch reads each source, as Spark writes it; Spark itself forgets it after a hundred batches."""
+    text = folder.read(f"offsets/{batch}")
+    return () if text is None else tuple(text.splitlines()[2:])
+
+
 def _offsets(folder: Folder, batch: int) -> list[Any] | None:
     text = folder.read(f"offsets/{batch}")
     if text is None or not text.startswith("v1"):

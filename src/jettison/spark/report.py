@@ -80,6 +80,10 @@ class Totals:
     rows: dict[str, int] = field(default_factory=dict)
     latency: dict[str, LatencyHistogram] = field(default_factory=dict)
     _weighted: dict[str, float] = field(default_factory=dict)
+    _possible: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._below = {source.name: self.graph.outputs_below(source.name) for source in self.graph.sources}
 
     def add(self, sample: BatchSample, plan: Plan) -> None:
         arrived = sum(sample.rows_in.values())
@@ -96,13 +100,16 @@ class Totals:
                 continue
             self.rows[output.name] = self.rows.get(output.name, 0) + seen.rows
             share = plan.delivered.get(output.name, 1.0)
-            self._weighted[output.name] = self._weighted.get(output.name, 0.0) + share * arrived
+            above = sum(n for source, n in sample.rows_in.items() if output.name in self._below[source])
+            self._possible[output.name] = self._possible.get(output.name, 0) + above
+            self._weighted[output.name] = self._weighted.get(output.name, 0.0) + share * above
             if seen.latency_ms is not None and seen.rows:
                 self.latency.setdefault(output.name, LatencyHistogram()).add(seen.rows, seen.latency_ms)
 
     def delivered_share(self, output: str) -> float:
         """Share of an output's tuples that was delivered, by the plans that were in force."""
-        return self._weighted.get(output, 0.0) / self.rows_in if self.rows_in else 1.0
+        possible = self._possible.get(output, 0)
+        return self._weighted[output] / possible if possible else 1.0
 
     def latency_ms(self, output: str, share: float) -> float | None:
         return self.latency[output].quantile(share) if output in self.latency else None

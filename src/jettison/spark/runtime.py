@@ -29,11 +29,11 @@ from jettison.spark.compile import Compiler
 from jettison.spark.live import LiveView
 from jettison.spark.logs import Ledger, Logged
 from jettison.spark.metrics import Metrics
-from jettison.spark.offsets import batch_rows
+from jettison.spark.offsets import batch_rows, end_offsets
 from jettison.spark.reasons import reason_of
 from jettison.spark.report import Report, Totals
 from jettison.spark.sinks import Sink, as_sink
-from jettison.spark.stream import check_sources, count_rows, merge, split
+from jettison.spark.stream import check_sources, count_rows, is_bare, merge, split
 from jettison.statistics.estimators import Smoothed
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample
@@ -137,6 +137,10 @@ class Run:
         self.history: deque[tuple[BatchSample, Plan]] = deque(maxlen=_HISTORY)
         self._bookkeeping_ms = Smoothed(0.3, 100.0)
         self._previous_ms: float | None = None
+        self._after_s = 0.0  # what the batch before took for its records, after its outputs were written
+        self._stopping = False
+        self._halted = False
+        self._countable = False
         self._failure: BaseException | None = None
         self._idle = threading.Condition()
         self._busy = False
@@ -149,6 +153,7 @@ class Run:
 
     def begin(self, sources: Mapping[str, DataFrame]) -> None:
         """Start the one streaming query."""
+        self._countable = all(is_bare(frame) for frame in sources.values())
         writer = (
             merge(self.graph, sources)
             .writeStream.queryName(f"jettison-{self.graph.name}-{id(self):x}")
@@ -196,10 +201,15 @@ class Run:
 
         A batch that takes longer than `patience_s` is broken off: it is not committed, and the next start repeats it.
         """
-        with self._idle:
-            self._idle.wait_for(lambda: not self._busy, timeout=patience_s)
-        failure = self._failure or self.query.exception()  # asked now: a batch that stopping breaks off is no failure
+        self._stopping = True
+        deadline = time.monotonic() + patience_s
+        while self.query.isActive and self.query.status["isTriggerActive"] and time.monotonic() < deadline:
+            time.sleep(0.02)
+        # asked now: a batch that stopping breaks off is no failure
+        failure = self._failure or (None if self._halted else self.query.exception())
         self.query.stop()
+        with self._idle:
+            self._idle.wait_for(lambda: not self._busy, timeout=patience_s)  # nothing may write after closing
         self._close()
         if failure is not None:
             raise self._explain(failure) from failure
@@ -245,6 +255,10 @@ class Run:
         )
 
     def _on_batch(self, frame: DataFrame, batch: int) -> None:
+        if self._stopping:
+            # the batch before is committed and this one has written nothing: the next start begins with it
+            self._halted = True
+            raise JettisonError(f"batch {batch} is left to the next start")
         with self._idle:
             self._busy = True
         try:
@@ -265,11 +279,15 @@ class Run:
         raw = split(self.graph, frame)
         logged = self._checkpoint.plans.read(batch)
         rows = self._rows(frame, batch) if logged is None else dict(logged.rows)
-        if not self._calibrated and sum(rows.values()) >= LEAST_ROWS:
+        calibrating_s = 0.0
+        enough = sum(rows.values()) >= LEAST_ROWS or (self._totals.over_budget > 1 and any(rows.values()))
+        if not self._calibrated and enough:
+            before = time.time()
             self._calibrate(raw, rows)
+            calibrating_s = time.time() - before
         if logged is None:
             plan = self.controller.decide(rows, 1000 * time.time())
-            self._checkpoint.plans.write(Logged(batch, plan, rows))
+            self._checkpoint.plans.write(Logged(batch, plan, rows, end_offsets(self._checkpoint.spark_folder, batch)))
         else:
             plan = self.controller.plan = logged.plan
         decided = time.time()
@@ -280,7 +298,7 @@ class Run:
             batch=batch,
             started_ms=1000 * began,
             interval_ms=interval_ms,
-            duration_ms=1000 * (ended - decided) + overhead_ms,
+            duration_ms=1000 * (ended - began - calibrating_s + self._after_s) + overhead_ms,
             rows_in=rows,
             arcs=measured.arcs,
             outputs=measured.outputs,
@@ -294,10 +312,11 @@ class Run:
         self.controller.record(sample)
         if self._calibrated and batch % _REMEMBER_EVERY == 0:
             self._checkpoint.remember(self.controller.profile, self._runner.shared)
+        self._after_s = time.time() - ended
 
     def _rows(self, frame: DataFrame, batch: int) -> dict[str, int]:
         names = [source.name for source in self.graph.sources]
-        counts = batch_rows(self._checkpoint.spark_folder, batch, len(names))
+        counts = batch_rows(self._checkpoint.spark_folder, batch, len(names)) if self._countable else None
         return count_rows(self.graph, frame) if counts is None else dict(zip(names, counts, strict=True))
 
     def _calibrate(self, raw: Mapping[str, DataFrame], rows: Mapping[str, int]) -> None:

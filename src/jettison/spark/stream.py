@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from pyspark.errors import ParseException
 from pyspark.sql import DataFrame
@@ -60,6 +61,14 @@ def _check_columns(source: Source, frame: DataFrame) -> None:
                 f"source {source.name!r}: column {name!r} is {actual.simpleString()} in the stream and declared "
                 f"{kind.simpleString()}: cast it, or declare it as it is."
             )
+
+
+def is_bare(frame: DataFrame) -> bool:
+    """Whether a stream is a source with columns chosen at most, so that its offsets count its rows."""
+    plan: Any = frame._jdf.queryExecution().analyzed()
+    while str(plan.nodeName()) in ("Project", "SubqueryAlias"):
+        plan = plan.children().head()
+    return bool(plan.children().isEmpty())
 
 
 def merge(graph: Graph, frames: Mapping[str, DataFrame]) -> DataFrame:

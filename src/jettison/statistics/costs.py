@@ -59,12 +59,12 @@ class CostModel:
         for output, count in delivered.items():
             expected = on[self._graph.arcs_into(output)[0]]
             filter_ = self._filter_before(output)
-            if filter_ is None or filter_ in blamed or count <= 0 or expected < _LEAST_ROWS:
+            if filter_ is None or filter_ in blamed or count <= 0 or max(count, expected) < _LEAST_ROWS:
                 continue
             blamed.add(filter_)
-            passed = self.profile.passes(filter_)
+            passed = max(self.profile.passes(filter_), 1e-9)
             estimate = self._selectivity.setdefault(filter_, Smoothed(_SELECTIVITY_WEIGHT, passed))
-            estimate.update(passed * count / expected)
+            estimate.update(passed * count / max(expected, 0.5))
         if blamed:
             self._refresh()
 
