@@ -28,7 +28,7 @@ def keeps(arc: str, drop: Drop) -> str:
 
     >>> from jettison.plan.plan import Random
     >>> keeps("trips", Random(0.25))
-    'shiftrightunsigned(xxhash64(_jt_id, 1566174407L), 44) < 262144'
+    'shiftrightunsigned(xxhash64(_jt_id, 4148347162L), 44) < 262144'
     """
     threshold = round(drop.keep * 2**_BITS)
     if threshold == 0:
