@@ -31,7 +31,7 @@ from jettison.spark.session import local_session
 from jettison.spark.sinks import ParquetSink
 from jettison.statistics.profile import Profile
 
-_RATE = Constant(4000.0)
+_RATE = Constant(1000.0)
 _SEED = 7
 _OUTPUTS = ("fares", "alerts")
 
@@ -84,8 +84,8 @@ def child(folder: str, limit_rows: int) -> None:
     print("finished", flush=True)
 
 
-def run(*, quick: bool, say: Say) -> Result:
-    kills, limit_rows = (2, 0) if quick else (20, 400_000)
+def run(*, quick: bool, say: Say, kills: int | None = None) -> Result:
+    kills = kills or (2 if quick else 20)
     draw = random.Random(20261115)
     with tempfile.TemporaryDirectory(prefix="jettison-recovery-") as folder:
         (Path(folder) / "start_us").write_text(str(time.time_ns() // 1000))
@@ -101,7 +101,7 @@ def run(*, quick: bool, say: Say) -> Result:
             moments.append((word, delay_s))
             repeated |= _uncommitted(folder)
             _compare_plans(folder, plans, changed)
-        limit = max(limit_rows, _rows_read(folder) + 12_000)
+        limit = _rows_read(folder) + 3_000
         say("last run, to the end")
         _run_to_end(folder, limit)
         _compare_plans(folder, plans, changed)
@@ -217,6 +217,8 @@ def _compare_outputs(folder: str) -> dict[str, int]:
     runner.close()
     counts = {"lost": 0, "doubled": 0, "rows": 0, "shedding": shedding}
     for name in _OUTPUTS:
+        if not Path(f"{folder}/again/{name}").exists() and not Path(f"{folder}/{name}").exists():
+            continue  # shed wholly, in both
         wanted = spark.read.parquet(f"{folder}/again/{name}")
         actual = spark.read.schema(wanted.schema).parquet(f"{folder}/{name}")
         counts["lost"] += wanted.exceptAll(actual).count()
