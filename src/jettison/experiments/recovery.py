@@ -95,7 +95,7 @@ def run(*, quick: bool, say: Say, kills: int | None = None) -> Result:
         moments: list[tuple[str, float]] = []
         for number in range(kills):
             # mostly while a batch is being written or one of the next ones runs, now and then before the first
-            word, delay_s = ("started" if draw.random() < 0.2 else "writing"), draw.uniform(0.0, 2.5)
+            word, delay_s = ("started" if draw.random() < 0.2 else "writing"), draw.uniform(0.0, 6.0)
             say(f"kill {number + 1} of {kills}: {delay_s:.2f} s after {word!r}")
             _run_and_kill(folder, word, delay_s)
             moments.append((word, delay_s))
