@@ -19,7 +19,7 @@ from jettison.spark.sinks import ParquetSink
 from jettison.statistics.load import load_coefficients
 from jettison.statistics.profile import Profile
 
-_SMALL_ROWS, _LARGE_ROWS = 5_000, 80_000
+_SMALL_ROWS, _LARGE_ROWS = 5_000, 160_000
 
 
 _TRIGGERS_MS = (1000.0, 2000.0, 4000.0, 8000.0)
@@ -54,19 +54,22 @@ def parquet_sinks(network: Network, folder: Path) -> dict[str, ParquetSink]:
 
 
 def measure_capacity(spark: Any, network: Network, say: Say, *, batches: int = 12) -> Capacity:
-    """Run batches of two sizes as fast as they go, nothing shed; a line through the two medians gives the capacity."""
+    """Run batches of two sizes as fast as they go, nothing shed; a line through the two medians gives the capacity.
+
+    The first run warms the JVM up and teaches costs; of each later one the first two batches are left out.
+    """
     say("measuring capacity: warming up")
     with tempfile.TemporaryDirectory(prefix="jettison-capacity-") as name:
-        run, medians = None, {}
         profile, shared = None, frozenset[str]()
-        sizes = (_LARGE_ROWS, _SMALL_ROWS) if batches < 10 else (_LARGE_ROWS, _SMALL_ROWS, _LARGE_ROWS)
-        for rows in sizes:
-            folder = Path(name) / str(len(list(Path(name).iterdir())))
-            run = closed_loop(spark, network, folder, rows, batches, profile, shared)
-            times = [sample.duration_ms for sample, _ in run.history]
-            medians[rows] = statistics.median(times[len(times) // 2 :])
+        times: dict[int, list[float]] = {_SMALL_ROWS: [], _LARGE_ROWS: []}
+        rounds = 1 if batches < 10 else 3
+        for number, rows in enumerate((_LARGE_ROWS, *(_SMALL_ROWS, _LARGE_ROWS) * rounds)):
+            run = closed_loop(spark, network, Path(name) / str(number), rows, batches, profile, shared)
             profile, shared = run.controller.profile, run.shared
-            say(f"measuring capacity: {rows:,} rows take {medians[rows]:.0f} ms")
+            if number > 0:
+                times[rows] += [sample.duration_ms for sample, _ in list(run.history)[2:]]
+                say(f"measuring capacity: {rows:,} rows take {statistics.median(times[rows]):.0f} ms")
+        medians = {rows: statistics.median(measured) for rows, measured in times.items()}
         assert profile is not None
         per_row = 1000 * (medians[_LARGE_ROWS] - medians[_SMALL_ROWS]) / (_LARGE_ROWS - _SMALL_ROWS)
         us_per_row = max(per_row, 100 * medians[_LARGE_ROWS] / _LARGE_ROWS)  # noise must not make rows free

@@ -1,8 +1,9 @@
 """What Jettison costs when it sheds nothing, beside a plain `foreachBatch` and native streaming queries.
 
 All variants read the same generated trips in a closed loop and write the same parquet outputs. The plain variant does
-the same jobs as a Spark user writes them: parse and score once, persist, three writes. Variants alternate, and the
-median batch counts.
+the same jobs as a Spark user writes them: parse and score once, persist, three writes one after another;
+`side_by_side` is the same with the three writes in threads, as Jettison makes them. Variants alternate, and the median
+batch counts.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
+from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -35,14 +38,15 @@ def run(*, quick: bool, say: Say) -> Result:
     spark = local_session()
     variants: dict[str, Callable[[Any, Path, int, int], list[float]]] = {
         "jettison": _jettison,
-        "plain": _plain,
+        "plain": partial(_plain, writers=1),
+        "side_by_side": partial(_plain, writers=3),
         "native": _native,
     }
     times: dict[str, list[float]] = {name: [] for name in variants}
     table = []
     with tempfile.TemporaryDirectory(prefix="jettison-overhead-") as name:
         say("warming up")
-        _plain(spark, Path(name) / "warm", 2 if quick else 10, rows)
+        _plain(spark, Path(name) / "warm", 2 if quick else 10, rows, writers=1)
         for number in range(rounds):
             for variant, work in variants.items():
                 say(f"round {number + 1} of {rounds}: {variant}")
@@ -56,6 +60,7 @@ def run(*, quick: bool, say: Say) -> Result:
         {
             "vs_plain": round(vs_plain, 3),
             "vs_native": round(vs_native, 3),
+            "vs_side_by_side": round(median["side_by_side"] / median["jettison"], 3),
             **{f"{variant}_rows_per_s": round(1000 * rows / ms) for variant, ms in median.items()},
         },
         {
@@ -72,12 +77,13 @@ def _jettison(spark: Any, folder: Path, batches: int, rows: int) -> list[float]:
     return _trigger_times([running.query])
 
 
-def _plain(spark: Any, folder: Path, batches: int, rows: int) -> list[float]:
+def _plain(spark: Any, folder: Path, batches: int, rows: int, *, writers: int) -> list[float]:
     def write(frame: Any, batch: int) -> None:
         scored = _scored(frame).persist()
         try:
-            for name, output in _outputs(scored).items():
-                output.write.mode("overwrite").parquet(f"{folder}/{name}/batch={batch}")
+            jobs = [(each, f"{folder}/{name}/batch={batch}") for name, each in _outputs(scored).items()]
+            with ThreadPool(writers) as pool:
+                pool.map(lambda job: job[0].write.mode("overwrite").parquet(job[1]), jobs)
         finally:
             scored.unpersist()
 

@@ -92,13 +92,14 @@ def run(*, quick: bool, say: Say, kills: int | None = None) -> Result:
         plans: dict[int, str] = {}
         changed: set[int] = set()
         repeated: set[int] = set()
-        moments: list[tuple[str, float]] = []
+        moments: list[tuple[int, float]] = []
         for number in range(kills):
-            # mostly while a batch is being written or one of the next ones runs, now and then before the first
-            word, delay_s = ("started" if draw.random() < 0.2 else "writing"), draw.uniform(0.0, 6.0)
-            say(f"kill {number + 1} of {kills}: {delay_s:.2f} s after {word!r}")
-            _run_and_kill(folder, word, delay_s)
-            moments.append((word, delay_s))
+            # 0 writes: before or in the first batch; else while an output of one of the first batches is written
+            writes = draw.choice((0, 1, 2, 3, 4, 6, 8, 10))
+            delay_s = draw.uniform(0.0, 3.0 if writes == 0 else 0.6)
+            say(f"kill {number + 1} of {kills}: {delay_s:.2f} s after {writes} writes began")
+            _run_and_kill(folder, writes, delay_s)
+            moments.append((writes, delay_s))
             repeated |= _uncommitted(folder)
             _compare_plans(folder, plans, changed)
         limit = _rows_read(folder) + 3_000
@@ -107,7 +108,7 @@ def run(*, quick: bool, say: Say, kills: int | None = None) -> Result:
         _compare_plans(folder, plans, changed)
         say("the same batches once more, undisturbed")
         counts = _compare_outputs(folder)
-    rows = [{"kill": index, "after": word, "seconds": round(delay, 3)} for index, (word, delay) in enumerate(moments)]
+    rows = [{"kill": index, "writes": n, "seconds": round(delay, 3)} for index, (n, delay) in enumerate(moments)]
     metrics = {
         "kills": kills,
         "lost": counts["lost"],
@@ -136,10 +137,12 @@ def _start_child(folder: str, limit_rows: int) -> subprocess.Popen[str]:
     )
 
 
-def _run_and_kill(folder: str, word: str, delay_s: float) -> None:
+def _run_and_kill(folder: str, writes: int, delay_s: float) -> None:
     process = _start_child(folder, limit_rows=10**9)
     try:
-        _expect(process, word, folder)
+        _expect(process, "started", folder)
+        for _ in range(writes):
+            _expect(process, "writing", folder)
         time.sleep(delay_s)
     finally:
         os.killpg(process.pid, signal.SIGKILL)
@@ -227,12 +230,9 @@ def _compare_outputs(folder: str) -> dict[str, int]:
     return counts
 
 
-def _draw(figure: Any, moments: list[tuple[str, float]]) -> None:
+def _draw(figure: Any, moments: list[tuple[int, float]]) -> None:
     axes = figure.subplots()
-    for word, colour in (("started", "tab:orange"), ("writing", "tab:blue")):
-        points = [(index, delay) for index, (after, delay) in enumerate(moments, start=1) if after == word]
-        axes.scatter(*zip(*points, strict=True) if points else ((), ()), color=colour, label=f"after {word!r}")
-    axes.set_xlabel("kill")
-    axes.set_ylabel("seconds")
-    axes.legend()
+    axes.scatter([writes for writes, _ in moments], [delay for _, delay in moments])
+    axes.set_xlabel("writes of outputs that had begun")
+    axes.set_ylabel("seconds since")
     axes.set_title("When the run was killed; after each kill it was started again on the same checkpoint")
