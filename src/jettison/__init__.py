@@ -18,6 +18,7 @@ from jettison.errors import (
     StartError,
 )
 from jettison.network import Graph, Network, QoS, Stream
+from jettison.network.kafka import Kafka, kafka
 from jettison.network.spec import from_yaml, read_spec, to_yaml
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ __all__ = [
     "CheckpointError",
     "Graph",
     "JettisonError",
+    "Kafka",
     "Network",
     "NetworkError",
     "PlanError",
@@ -53,6 +55,7 @@ __all__ = [
     "console",
     "from_yaml",
     "generate",
+    "kafka",
     "local_session",
     "memory",
     "parquet",

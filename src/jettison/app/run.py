@@ -40,13 +40,17 @@ def run(
     if seconds is not None and not seconds > 0:
         raise typer.BadParameter(f"--for is {seconds:g}: give a number of seconds above 0.")
     read, graph = load_spec(spec)
-    read_places(read, graph)
+    places = read_places(read, graph)
+    kafka = places.use_kafka or any(source.kafka is not None for source in graph.sources)
+    avro = any(source.payload == "avro" for source in graph.sources)
     with err.status("starting Spark"):
         from jettison.spark.from_spec import start_spec
         from jettison.spark.session import local_session
 
         try:
-            session = local_session(f"jettison-{graph.name}", cores)
+            session = local_session(f"jettison-{graph.name}", cores, kafka=kafka, avro=avro)
+        except StartError:
+            raise
         except Exception as error:
             remedy = "It needs Java 17 or newer: see `java -version`."
             raise StartError(f"Spark does not start: {first_line(error)} {remedy}") from error

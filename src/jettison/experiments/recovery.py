@@ -208,7 +208,7 @@ def _compare_outputs(folder: str) -> dict[str, int]:
     plans = PlanLog(LocalFolder(Path(folder) / "checkpoint"))
     ends = _offsets(folder)
     sinks = {name: ParquetSink(f"{folder}/again/{name}") for name in _OUTPUTS}
-    runner = BatchRunner(spark, graph, sinks, {}, f"{folder}/again/rejects")
+    runner = BatchRunner(spark, graph, sinks, {}, ParquetSink(f"{folder}/again/rejects"))
     shedding = 0
     for batch, end in sorted(ends.items()):
         logged = plans.read(batch)

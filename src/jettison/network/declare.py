@@ -9,6 +9,7 @@ from typing import Any
 from jettison.errors import NetworkError
 from jettison.network.expressions import Expression
 from jettison.network.graph import Graph
+from jettison.network.kafka import Kafka
 from jettison.network.operators import (
     Apply,
     Join,
@@ -19,6 +20,7 @@ from jettison.network.operators import (
     Union,
     Where,
     WithColumns,
+    from_kafka,
     kind_of,
 )
 from jettison.network.qos import QoS
@@ -56,15 +58,20 @@ class Network:
     def source(
         self,
         name: str,
-        schema: str,
+        schema: str | Kafka,
         *,
         event_time: str | None = None,
         id: Sequence[str] = (),
         payload: str | None = None,
     ) -> Stream:
-        """Declare a stream that comes in. See `Source` for what the options mean."""
-        columns = parse_schema(schema, f"source {name!r}")
-        return self._add(Source(name, columns, event_time, (id,) if isinstance(id, str) else tuple(id), payload))
+        """Declare a stream that comes in: by its schema, or by the Kafka topic that it is read from.
+
+        See `Source` for what the options mean.
+        """
+        names = (id,) if isinstance(id, str) else tuple(id)
+        if isinstance(schema, Kafka):
+            return self._add(from_kafka(name, schema, event_time, names, payload))
+        return self._add(Source(name, parse_schema(schema, f"source {name!r}"), event_time, names, payload))
 
     def stream(self, name: str) -> Stream:
         """The handle of an operator that is declared already."""

@@ -6,13 +6,14 @@ paid to operator alerts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from jettison.errors import NetworkError
 from jettison.network.expressions import check_columns, is_whole_star, names_itself, result_name
+from jettison.network.kafka import Kafka
 from jettison.network.operators import (
-    PAYLOAD_COLUMN,
     Apply,
     Join,
     Operator,
@@ -24,7 +25,7 @@ from jettison.network.operators import (
     WithColumns,
     kind_of,
 )
-from jettison.network.schema import check_names, quoted
+from jettison.network.schema import as_ddl, check_names, quoted
 
 Columns = tuple[str, ...] | None
 
@@ -63,6 +64,10 @@ class Graph:
                     raise NetworkError(f"{kind_of(operator)} {operator.name!r} reads output {tail!r}: an output ends.")
         object.__setattr__(self, "operators", _topological(self.name, self.operators))
         _ = self.columns
+
+    def with_topics(self, topics: Mapping[str, Kafka]) -> Graph:
+        """The network with these sources read from Kafka; each keeps the columns that it is declared with."""
+        return replace(self, operators=tuple(_on_topic(each, topics.get(each.name)) for each in self.operators))
 
     @cached_property
     def by_name(self) -> dict[str, Operator]:
@@ -162,6 +167,22 @@ def arc_head(arc: str) -> str:
     return arc.rpartition(">")[2]
 
 
+def _on_topic(operator: Operator, topic: Kafka | None) -> Operator:
+    if topic is None or not isinstance(operator, Source):
+        return operator
+    beside = [(name, kind) for name, kind in ((topic.key, "string"), (topic.timestamp, "timestamp")) if name]
+    declared = dict(operator.schema)
+    for name, kind in (*beside, *(topic.columns(f"source {operator.name!r}") if topic.schema else ())):
+        if declared.get(name) != kind:
+            raise NetworkError(
+                f"source {operator.name!r}: kafka topic {topic.topic!r} gives column {name!r} as {kind}, which is "
+                f"{'not declared' if name not in declared else f'declared {declared[name]}'}: let both say the same."
+            )
+    inside = tuple(column for column in operator.schema if column not in beside)
+    given = topic if topic.schema else replace(topic, schema=as_ddl(inside))
+    return replace(operator, payload=topic.value, kafka=given)
+
+
 def _check_name(operator: Operator) -> None:
     name = operator.name
     if not isinstance(name, str) or not name or not all(char.isalnum() or char in "_-" for char in name):
@@ -191,8 +212,10 @@ def _columns_of(operator: Operator, found: dict[str, Columns]) -> Columns:
     element = f"{kind_of(operator)} {operator.name!r}"
     if isinstance(operator, Source):
         names = tuple(name for name, _ in operator.schema)
-        if operator.payload and PAYLOAD_COLUMN in names:
-            raise NetworkError(f"{element}: {PAYLOAD_COLUMN!r} holds the payload, so the schema cannot have it too.")
+        if operator.payload and operator.payload_column in names:
+            raise NetworkError(
+                f"{element}: {operator.payload_column!r} holds the payload, so the schema cannot have it too."
+            )
         return names
     here = found[operator.inputs[0]]
     if isinstance(operator, Where):

@@ -8,6 +8,7 @@ from typing import Any
 
 from jettison.errors import NetworkError
 from jettison.network.expressions import Expression
+from jettison.network.kafka import VALUES, Kafka
 from jettison.network.qos import QoS
 from jettison.network.schema import Column, check_names
 
@@ -20,7 +21,8 @@ class Source:
     """Where tuples come in.
 
     `id` names the columns that identify a row, so that a drop judges it alike every time it is read. With
-    `payload="json"` the stream carries text in a column `value`, and `schema` is what is inside it.
+    `payload="json"` the stream carries text in a column `value`, and `schema` is what is inside it. A source with a
+    `kafka` topic is read from there; its payload is the record's value.
     """
 
     name: str
@@ -28,6 +30,7 @@ class Source:
     event_time: str | None = None
     id: tuple[str, ...] = ()
     payload: str | None = None
+    kafka: Kafka | None = None
     inputs: tuple[str, ...] = field(default=(), init=False)
 
     def __post_init__(self) -> None:
@@ -45,8 +48,25 @@ class Source:
         for column in self.id:
             if column not in names:
                 raise NetworkError(f"source {self.name!r}: id {column!r} is not in the schema: {', '.join(names)}.")
-        if self.payload not in (None, "json"):
+        known = (None, "json") if self.kafka is None else VALUES
+        if self.payload not in known:
             raise NetworkError(f"source {self.name!r}: payload {self.payload!r} is not known: use 'json' or leave it.")
+
+    @property
+    def payload_column(self) -> str:
+        """The stream's column with the payload. What comes from Kafka may have a field of its own called `value`."""
+        return PAYLOAD_COLUMN if self.kafka is None else "_jt_value"
+
+
+def from_kafka(
+    name: str, topic: Kafka, event_time: str | None = None, id: tuple[str, ...] = (), payload: str | None = None
+) -> Source:
+    """A source that is read from a topic; its columns are the topic's."""
+    if payload not in (None, topic.value):
+        raise NetworkError(
+            f"source {name!r}: payload {payload!r} is not the topic's value {topic.value!r}: leave it out."
+        )
+    return Source(name, topic.columns(f"source {name!r}"), event_time, id, topic.value, topic)
 
 
 @dataclass(frozen=True)

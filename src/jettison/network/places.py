@@ -1,11 +1,14 @@
 """The `run` section read and checked, without Spark: where rows come from, where results go, where tables are.
 
     sources:  trips: {generator: {preset: taxi, rate: {kind: constant, rows_per_s: 1000}}}
-              rides: {format: kafka, options: {subscribe: rides}}
+              rides: {format: delta, path: rides}
     sinks:    fares: {parquet: out/fares}  |  {console: 5}  |  {memory: 1000}  |  {format: noop}
+              fares: {kafka: {servers: "localhost:9092", topic: fares}}
+    rejects:  {parquet: out/rejects}       |  {kafka: ...}
+    on_shed:  trips: {kafka: ...}          |  {parquet: out/shed}
     statics:  zones: {format: csv, path: zones.csv, options: {header: true}}
 
-Every error names the place in the file.
+A source that is declared with a Kafka topic needs no place here. Every error names the place in the file.
 """
 
 from __future__ import annotations
@@ -21,9 +24,10 @@ from jettison.network.durations import duration_ms
 from jettison.network.fields import TAXI, TAXI_PAYLOAD, fields_from_dict
 from jettison.network.fields import Field as GeneratedField
 from jettison.network.graph import Graph
+from jettison.network.kafka import Kafka
 from jettison.network.operators import Join
 from jettison.network.rates import Rate, rate_from_dict
-from jettison.network.spec import RunSpec, Spec
+from jettison.network.spec import KafkaSpec, RunSpec, Spec
 
 PRESETS: Mapping[str, Mapping[str, GeneratedField]] = {"taxi": TAXI, "taxi_payload": TAXI_PAYLOAD}
 """Generated rows by name."""
@@ -60,16 +64,27 @@ class Kept:
     setting: str | int | None
 
 
+Target = Kept | Stored | Kafka
+"""Where rows go."""
+
+
 @dataclass(frozen=True)
 class Places:
     """A whole `run` section."""
 
     sources: Mapping[str, Generated | Stored]
-    sinks: Mapping[str, Kept | Stored]
+    sinks: Mapping[str, Target]
     statics: Mapping[str, Stored]
+    rejects: Target | None
+    on_shed: Mapping[str, Target]
     trigger: str
     headroom: float
     checkpoint: str | None
+
+    @property
+    def use_kafka(self) -> bool:
+        """Whether rows go to Kafka."""
+        return any(isinstance(each, Kafka) for each in (*self.sinks.values(), self.rejects, *self.on_shed.values()))
 
 
 class _Strict(BaseModel):
@@ -112,6 +127,8 @@ def read_places(spec: Spec, graph: Graph) -> Places:
         {name: _source(f"run.sources.{name}", data) for name, data in _sources(run, graph).items()},
         {name: _sink(f"run.sinks.{name}", data) for name, data in _sinks(run, graph).items()},
         {name: _stored(f"run.statics.{name}", _StoredSpec, data) for name, data in _statics(run, graph).items()},
+        None if run.rejects is None else _sink("run.rejects", run.rejects),
+        {name: _sink(f"run.on_shed.{name}", data) for name, data in run.on_shed.items()},
         run.trigger,
         run.headroom,
         run.checkpoint,
@@ -119,9 +136,12 @@ def read_places(spec: Spec, graph: Graph) -> Places:
 
 
 def _sources(run: RunSpec, graph: Graph) -> dict[str, dict[str, Any]]:
-    names = [source.name for source in graph.sources]
-    hint = "{generator: {preset: taxi}} or {format: kafka, options: {...}}"
-    return _matched("run.sources", "source", names, run.sources, hint)
+    for source in graph.sources:
+        if source.kafka is not None and source.name in run.sources:
+            raise StartError(f"run.sources.{source.name}: the source is read from Kafka, as declared: remove this.")
+    names = [source.name for source in graph.sources if source.kafka is None]
+    hint = "{generator: {preset: taxi}} or {format: parquet, path: ...}"
+    return _matched("run.sources", "source without a kafka topic", names, run.sources, hint)
 
 
 def _sinks(run: RunSpec, graph: Graph) -> dict[str, dict[str, Any]]:
@@ -185,8 +205,8 @@ def _fields(place: str, preset: str | None, declared: dict[str, Any] | None) -> 
     return PRESETS[preset]
 
 
-def _sink(place: str, data: Mapping[str, Any]) -> Kept | Stored:
-    kinds = ("parquet", "console", "memory", "format")
+def _sink(place: str, data: Mapping[str, Any]) -> Target:
+    kinds = ("parquet", "console", "memory", "kafka", "format")
     given = [kind for kind in kinds if kind in data]
     if len(given) != 1:
         found = ", ".join(given or map(str, data)) or "nothing"
@@ -198,6 +218,8 @@ def _sink(place: str, data: Mapping[str, Any]) -> Kept | Stored:
     if others:
         raise StartError(f"{place}.{others[0]} is not a setting of a {kind} sink: remove it.")
     setting = data[kind]
+    if kind == "kafka":
+        return _at(f"{place}.kafka", _validated(f"{place}.kafka", KafkaSpec, setting).kafka)
     if kind == "parquet":
         if not isinstance(setting, str) or not setting:
             raise StartError(f"{place}.parquet is {setting!r}: give the path of a folder, such as out/fares.")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,19 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from jettison.errors import NetworkError
 from jettison.network.graph import Graph
-from jettison.network.operators import Apply, Join, Operator, Output, Select, Source, Union, Where, WithColumns
+from jettison.network.kafka import Kafka
+from jettison.network.operators import (
+    Apply,
+    Join,
+    Operator,
+    Output,
+    Select,
+    Source,
+    Union,
+    Where,
+    WithColumns,
+    from_kafka,
+)
 from jettison.network.qos import QoS
 from jettison.network.schema import as_ddl, parse_schema
 
@@ -48,11 +61,51 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
 
+class KafkaSpec(_Strict):
+    """A topic; see `jettison.network.kafka.Kafka`."""
+
+    servers: str
+    topic: str
+    value: str = "json"
+    columns: str | None = Field(default=None, alias="schema")
+    key: str | None = None
+    timestamp: str | None = None
+    starting_offsets: str = "latest"
+    fail_on_data_loss: bool = True
+    options: dict[str, str] = {}
+
+    def kafka(self) -> Kafka:
+        return Kafka(
+            self.servers,
+            self.topic,
+            self.value,
+            self.columns,
+            self.key,
+            self.timestamp,
+            self.starting_offsets,
+            self.fail_on_data_loss,
+            self.options,
+        )
+
+
 class SourceSpec(_Strict):
-    columns: str = Field(alias="schema")
+    columns: str | None = Field(default=None, alias="schema")
+    kafka: KafkaSpec | None = None
     event_time: str | None = None
     id: tuple[str, ...] = ()
     payload: str | None = None
+
+    @model_validator(mode="after")
+    def _one_shape(self) -> SourceSpec:
+        if (self.columns is None) == (self.kafka is None):
+            raise ValueError("say either `schema`, or `kafka` with the schema inside it")
+        return self
+
+    def source(self, name: str) -> Source:
+        if self.kafka is not None:
+            return from_kafka(name, self.kafka.kafka(), self.event_time, self.id, self.payload)
+        columns = parse_schema(self.columns or "", f"source {name!r}")
+        return Source(name, columns, self.event_time, self.id, self.payload)
 
 
 class OperatorSpec(_Strict):
@@ -108,6 +161,8 @@ class RunSpec(_Strict):
     sources: dict[str, dict[str, Any]] = {}
     sinks: dict[str, dict[str, Any]] = {}
     statics: dict[str, dict[str, Any]] = {}
+    rejects: dict[str, Any] | None = None
+    on_shed: dict[str, dict[str, Any]] = {}
 
 
 class Spec(_Strict):
@@ -122,10 +177,7 @@ class Spec(_Strict):
 
     def graph(self) -> Graph:
         """The network that the file declares, checked."""
-        operators: list[Operator] = [
-            Source(name, parse_schema(spec.columns, f"source {name!r}"), spec.event_time, spec.id, spec.payload)
-            for name, spec in self.sources.items()
-        ]
+        operators: list[Operator] = [spec.source(name) for name, spec in self.sources.items()]
         operators += [_operator(name, spec) for name, spec in self.operators.items()]
         operators += [
             Output(name, (spec.of,), _qos(name, spec.qos), spec.quality) for name, spec in self.outputs.items()
@@ -200,8 +252,18 @@ def _operator(name: str, spec: OperatorSpec) -> Operator:
 
 
 def _source_dict(source: Source) -> dict[str, Any]:
-    schema = as_ddl(source.schema)
-    return _trim({"schema": schema, "event_time": source.event_time, "id": list(source.id), "payload": source.payload})
+    beside = {"event_time": source.event_time, "id": list(source.id)}
+    if source.kafka is not None:
+        return _trim({"kafka": kafka_dict(source.kafka), **beside})
+    return _trim({"schema": as_ddl(source.schema), **beside, "payload": source.payload})
+
+
+def kafka_dict(topic: Kafka) -> dict[str, Any]:
+    """A topic as plain data, without what is as it would be anyway."""
+    usual = {each.name: each.default for each in fields(Kafka)}
+    given = {each.name: getattr(topic, each.name) for each in fields(Kafka)}
+    given["options"] = dict(topic.options) or None
+    return _trim({name: value for name, value in given.items() if value != usual[name]})
 
 
 def _operator_dict(operator: Operator) -> dict[str, Any]:

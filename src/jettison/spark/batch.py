@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +16,8 @@ from jettison.errors import SinkError
 from jettison.network.graph import Graph
 from jettison.network.operators import Output, Source
 from jettison.plan.plan import Plan
-from jettison.spark.compile import BODY, IS_PARSED, Compiler, Counted, Known, dropped_raw
+from jettison.spark.aside import ShedSinks, put_aside, raw_aside, rows_aside
+from jettison.spark.compile import Compiler, Counted, Known, dropped_raw, identified, is_parsed
 from jettison.spark.drops import HIDDEN, IDENTITY, TIME, keeps
 from jettison.spark.reasons import reason_of
 from jettison.spark.sinks import Sink
@@ -58,16 +59,19 @@ class BatchRunner:
         graph: Graph,
         sinks: Mapping[str, Sink],
         statics: Mapping[str, DataFrame],
-        rejects_path: str,
+        rejects: Sink,
+        on_shed: ShedSinks | None = None,
     ) -> None:
         self._spark = spark
         self._graph = graph
         self._sinks = sinks
         self._statics = statics
-        self._rejects_path = rejects_path
+        self._rejects = rejects
+        self._on_shed = on_shed or ShedSinks(graph, {})
         self.shared: frozenset[str] = frozenset()
         self._known = Known()
-        self._pool = ThreadPoolExecutor(max(1, min(4, len(graph.outputs))), thread_name_prefix="jettison-output")
+        jobs = len(graph.outputs) + len(self._on_shed.sinks)
+        self._pool = ThreadPoolExecutor(max(1, min(4, jobs)), thread_name_prefix="jettison-output")
 
     def close(self) -> None:
         self._pool.shutdown(wait=False)
@@ -77,6 +81,7 @@ class BatchRunner:
         live = self._live_outputs(plan, rows)
         compiler = Compiler(self._graph, raw, plan, self._statics, self._worth_sharing(live), self._known)
         jobs: dict[str, Future[_Written]] = {}
+        aside: dict[str, Future[float]] = {}
         began = time.time()
         try:
             for output in live:
@@ -89,20 +94,23 @@ class BatchRunner:
                 delivered = _with_quality(output, visible, plan, batch)
                 work = inheritable_thread_target(self._spark)(self._write)
                 jobs[output.name] = self._pool.submit(work, output.name, delivered, batch, observation, timed)
+            aside = self._put_shed_aside(compiler, raw, batch, plan)
             built = time.time()
             finished = {name: self._finish(name, batch, job) for name, job in jobs.items()}
+            for name, keeping in aside.items():
+                self._kept_aside(name, batch, keeping)
             written = time.time()
             measured = self._measure(compiler, raw, plan, rows, finished)
             measured.parts_ms["building"] = 1000 * (built - began)
             measured.parts_ms["measuring"] = 1000 * (time.time() - written)
-            for source, count in measured.rejected.items():
-                if count > 0:
-                    self._keep_rejected(source, raw[source], batch, plan)
+            measured.parts_ms.update({f"on_shed {name}": keeping.result() for name, keeping in aside.items()})
+            self._keep_rejected([name for name, count in measured.rejected.items() if count > 0], raw, batch, plan)
             return measured
         finally:
-            for job in jobs.values():
+            running: list[Future[Any]] = [*jobs.values(), *aside.values()]
+            for job in running:
                 job.cancel()
-            wait(jobs.values())  # a job of a failed batch must not write on while the batch is repeated
+            wait(running)  # a job of a failed batch must not write on while the batch is repeated
             for frame in compiler.persisted.values():
                 frame.unpersist()
 
@@ -163,14 +171,62 @@ class BatchRunner:
             measured.parts_ms[output.name] = 1000 * (written.ended_s - written.started_s)
         return measured
 
-    def _keep_rejected(self, source: str, raw: DataFrame, batch: int, plan: Plan) -> None:
+    def _put_shed_aside(
+        self, compiler: Compiler, raw: Mapping[str, DataFrame], batch: int, plan: Plan
+    ) -> dict[str, Future[float]]:
+        """Jobs that keep what this plan sheds, where somebody wants it."""
+        started = {}
+        for name, arcs in self._on_shed.of(plan.drops).items():
+            frames = [self._shed_rows(compiler, raw, arc, plan) for arc in arcs]
+            work = inheritable_thread_target(self._spark)(_timed_aside)
+            started[name] = self._pool.submit(work, self._on_shed.sinks[name], frames, batch)
+        return started
+
+    def _shed_rows(self, compiler: Compiler, raw: Mapping[str, DataFrame], arc: str, plan: Plan) -> DataFrame:
+        shed = f"NOT ({keeps(arc, plan.drops[arc])})"
+        tail, inner, _ = arc.rpartition(">")
+        if inner:
+            return rows_aside(arc, compiler.operator(tail).where(shed), plan.reason)
+        source, columns = self._source(arc), raw[arc].columns
+        return raw_aside(source, identified(source, raw[arc], columns, self._known).where(shed), columns, plan.reason)
+
+    def _kept_aside(self, name: str, batch: int, job: Future[float]) -> None:
+        try:
+            job.result()
+        except Exception as error:
+            raise SinkError(
+                f"on_shed {name!r}: keeping what batch {batch} sheds failed ({type(error).__name__}: "
+                f"{reason_of(error)}). It is not committed: mend the sink and start again, and it is repeated."
+            ) from error
+
+    def _keep_rejected(self, sources: Sequence[str], raw: Mapping[str, DataFrame], batch: int, plan: Plan) -> None:
         """Put rows that do not parse where they can be looked at."""
-        declared = next(s for s in self._graph.sources if s.name == source)
-        bad = self._dropped_raw(declared, raw, plan).where(f"NOT {IS_PARSED}").drop(BODY, IDENTITY)
-        bad.write.mode("overwrite").parquet(f"{self._rejects_path}/{source}/batch={batch}")
+        frames = []
+        for name in sources:
+            source = self._source(name)
+            bad = self._dropped_raw(source, raw[name], plan).where(f"NOT {is_parsed(source)}")
+            frames.append(raw_aside(source, bad, raw[name].columns, "does not parse"))
+        if frames:
+            try:
+                put_aside(self._rejects, frames, batch)
+            except Exception as error:
+                raise SinkError(
+                    f"rejects: keeping the rows of batch {batch} that do not parse failed ({type(error).__name__}: "
+                    f"{reason_of(error)}). It is not committed: mend the sink and start again."
+                ) from error
+
+    def _source(self, name: str) -> Source:
+        return next(source for source in self._graph.sources if source.name == name)
 
     def _dropped_raw(self, source: Source, raw: DataFrame, plan: Plan) -> DataFrame:
         return dropped_raw(source, raw, raw.columns, plan, self._known)
+
+
+def _timed_aside(sink: Sink, frames: Sequence[DataFrame], batch: int) -> float:
+    """Keep rows; how long that took, in milliseconds."""
+    began = time.time()
+    put_aside(sink, frames, batch)
+    return 1000 * (time.time() - began)
 
 
 def _output_metrics(timed: bool) -> list[str]:

@@ -18,7 +18,6 @@ from jettison.errors import JettisonError, StartError
 from jettison.network.graph import Graph, arc_name
 from jettison.network.needed import needed_columns
 from jettison.network.operators import (
-    PAYLOAD_COLUMN,
     Apply,
     Join,
     Operator,
@@ -29,8 +28,9 @@ from jettison.network.operators import (
     WithColumns,
     kind_of,
 )
+from jettison.network.schema import quoted
 from jettison.plan.plan import Plan
-from jettison.spark.drops import HIDDEN, IDENTITY, TIME, identity_of, keeps
+from jettison.spark.drops import HIDDEN, IDENTITY, RECORD, TIME, identity_of, keeps
 from jettison.spark.reasons import reason_of
 
 CORRUPT = "_jt_corrupt"
@@ -211,35 +211,75 @@ class Compiler:
             raise StartError(f"join {join.name!r}: both sides have column {clash[0]!r}: rename it on one side.")
 
 
-def dropped_raw(source: Source, raw: DataFrame, columns: Sequence[str], plan: Plan, known: Known) -> DataFrame:
-    """Raw rows that pass the input's drop, with their identity and, behind the drop, the payload's content in a struct.
-
-    The identity is made of the declared columns where they can be seen, else of the payload, else of the whole row.
+def identified(source: Source, raw: DataFrame, columns: Sequence[str], known: Known) -> DataFrame:
+    """Raw rows with their identity: of the declared columns where they can be seen, else Kafka's (topic, partition,
+    offset), else of the payload, else of the whole row.
     """
-    seen = bool(source.id) and set(source.id) <= set(columns)
-    identity = source.id if seen else (PAYLOAD_COLUMN,) if source.payload else columns
-    frame = known.select(raw, ["*", identity_of(identity)])
+    if source.id and set(source.id) <= set(columns):
+        identity: Sequence[str] = source.id
+    elif set(RECORD) <= set(columns):
+        identity = RECORD
+    else:
+        identity = (source.payload_column,) if source.payload else columns
+    return known.select(raw, ["*", identity_of(identity)])
+
+
+def dropped_raw(source: Source, raw: DataFrame, columns: Sequence[str], plan: Plan, known: Known) -> DataFrame:
+    """Raw rows that pass the input's drop, with their identity and, parsed behind the drop, the payload in a struct."""
+    frame = identified(source, raw, columns, known)
     drop = plan.drops.get(source.name)
     if drop is not None:
         frame = frame.where(known.expression(keeps(source.name, drop)))
-    if source.payload is not None:
-        inside = ", ".join(f"`{name}` {kind}" for name, kind in source.schema if name not in columns)
-        options = f"map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '{CORRUPT}')"
-        schema = f"{inside}, {CORRUPT} string".replace("'", "\\'")
-        body = f"from_json(string({PAYLOAD_COLUMN}), '{schema}', {options}) AS {BODY}"
-        frame = known.select(frame, ["*", body])
+    if source.payload == "avro":
+        assert source.kafka is not None
+        schema = str(source.kafka.schema).replace("\\", "\\\\").replace("'", "\\'")
+        decoded = f"from_avro({source.payload_column}, '{schema}', map('mode', 'PERMISSIVE')) AS {BODY}"
+        frame = known.select(frame, ["*", decoded])
+    elif source.payload is not None:
+        frame = known.select(frame, ["*", f"{_body(source, columns)} AS {BODY}"])
     return frame
 
 
-IS_PARSED = f"({BODY} IS NOT NULL AND {BODY}.{CORRUPT} IS NULL)"
-"""True for rows whose payload is a JSON object that fits the schema."""
+def _body(source: Source, columns: Sequence[str]) -> str:
+    """A payload's content, in SQL. What is not as declared shows in the field CORRUPT."""
+    inside = [(name, kind) for name, kind in source.schema if name not in columns]
+    text = f"string({source.payload_column})"
+    if source.payload == "text":
+        return f"named_struct('{inside[0][0]}', {text}, '{CORRUPT}', CAST(NULL AS string))"
+    options = f"map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '{CORRUPT}')"
+    return f"from_json({text}, '{_quoted_schema([*inside, (CORRUPT, 'string')])}', {options})"
+
+
+def _quoted_schema(columns: Sequence[tuple[str, str]]) -> str:
+    return ", ".join(f"{quoted(name)} {kind}" for name, kind in columns).replace("'", "\\'")
+
+
+def raw_time(source: Source, columns: Sequence[str]) -> str | None:
+    """A raw row's event time, in SQL: a column, or that one field of the payload, parsed alone; None without one."""
+    if source.event_time is None or source.event_time in columns:
+        return None if source.event_time is None else quoted(source.event_time)
+    if source.payload != "json":
+        return None
+    schema = _quoted_schema([(source.event_time, dict(source.schema)[source.event_time])])
+    return f"from_json(string({source.payload_column}), '{schema}').{quoted(source.event_time)}"
+
+
+def is_parsed(source: Source) -> str:
+    """The condition, in SQL, that is true for rows whose payload is as declared.
+
+    What is not Avro of this schema comes as a row of nulls.
+    """
+    if source.payload == "avro":
+        inside = source.kafka.inside(source.name) if source.kafka is not None else ()
+        return f"({' OR '.join(f'{BODY}.{quoted(name)} IS NOT NULL' for name, _ in inside)})"
+    return f"({BODY} IS NOT NULL AND {BODY}.{CORRUPT} IS NULL)"
 
 
 def parsed(source: Source, frame: DataFrame, columns: Sequence[str], known: Known) -> DataFrame:
     """Exactly the declared columns, the identity and the time; rows that did not parse are left out."""
     declared = {name: f"`{name}`" if name in columns else f"{BODY}.`{name}`" for name, _ in source.schema}
     if source.payload is not None:
-        frame = frame.where(known.expression(IS_PARSED))
+        frame = frame.where(known.expression(is_parsed(source)))
     chosen = [f"{sql} AS `{name}`" for name, sql in declared.items()]
     if source.event_time is not None:
         chosen.append(f"{declared[source.event_time]} AS {TIME}")
@@ -250,11 +290,11 @@ def _source_metrics(source: Source, columns: Sequence[str]) -> list[str]:
     """What is counted behind a source's drop: rows, those that do not parse, those without an event time."""
     metrics = ["count(1) AS kept"]
     if source.payload is not None:
-        metrics.append(f"count_if(NOT {IS_PARSED}) AS rejected")
+        metrics.append(f"count_if(NOT {is_parsed(source)}) AS rejected")
     if source.event_time is not None:
         inside = source.event_time not in columns
         missing = f"{BODY if inside else ''}{'.' if inside else ''}`{source.event_time}` IS NULL"
-        metrics.append(f"count_if({missing}{f' AND {IS_PARSED}' if inside else ''}) AS timeless")
+        metrics.append(f"count_if({missing}{f' AND {is_parsed(source)}' if inside else ''}) AS timeless")
     return metrics
 
 

@@ -14,6 +14,8 @@ from jettison.plan.plan import Drop
 IDENTITY = "_jt_id"
 TIME = "_jt_time"
 HIDDEN = (IDENTITY, TIME)
+RECORD = ("_jt_topic", "_jt_partition", "_jt_offset")
+"""What identifies a record of Kafka, in the columns of a stream that is read from there."""
 
 _BITS = 20
 

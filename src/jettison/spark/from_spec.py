@@ -8,9 +8,11 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from jettison.errors import StartError
-from jettison.network.places import Generated, Kept, Stored, read_places
+from jettison.network.kafka import Kafka
+from jettison.network.places import Generated, Stored, Target, read_places
 from jettison.network.spec import Spec
 from jettison.spark.generator import generate
+from jettison.spark.kafka import KafkaSink
 from jettison.spark.runtime import Run, start
 from jettison.spark.sinks import FormatSink, Sink, console, memory, parquet
 
@@ -39,6 +41,8 @@ def start_spec(
         checkpoint=places.checkpoint,
         shedding=shedding,
         statics=statics,
+        rejects=None if places.rejects is None else _sink(places.rejects),
+        on_shed={name: _sink(place) for name, place in places.on_shed.items()},
         metrics_port=metrics_port,
         live=live,
     )
@@ -93,7 +97,9 @@ def _shown(options: Mapping[str, str]) -> str:
     return ", ".join(options) or "none"
 
 
-def _sink(sink: Kept | Stored) -> Sink:
+def _sink(sink: Target) -> Sink:
+    if isinstance(sink, Kafka):
+        return KafkaSink(sink)
     if isinstance(sink, Stored):
         return FormatSink(sink.format, dict(sink.options))
     if sink.kind == "parquet":

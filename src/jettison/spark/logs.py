@@ -7,21 +7,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from jettison.plan.plan import Plan
 from jettison.spark.files import Folder
+from jettison.spark.offsets import Offsets
 
 
 @dataclass(frozen=True)
 class Logged:
-    """A plan as it was logged, with the rows that it was made for and the offsets up to which each source was read."""
+    """A plan as it was logged, with the rows that it was made for and the offsets up to which each source was read.
+
+    Of Kafka, by source: records that were gone, the topics' identities, and where reading begins when a topic was made
+    anew.
+    """
 
     batch: int
     plan: Plan
     rows: Mapping[str, int]
     offsets: tuple[str, ...] = ()
+    gone: Mapping[str, int] = field(default_factory=dict)
+    ids: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    begins: Mapping[str, Offsets] = field(default_factory=dict)
 
 
 class PlanLog:
@@ -33,6 +41,8 @@ class PlanLog:
     def write(self, logged: Logged) -> None:
         content = {"batch": logged.batch, "rows": dict(logged.rows), "plan": logged.plan.to_dict()}
         content["offsets"] = list(logged.offsets)
+        kafka = {"gone": logged.gone, "ids": logged.ids, "begins": logged.begins}
+        content |= {name: value for name, value in kafka.items() if value}
         self._folder.write(f"plans/{logged.batch}.json", json.dumps(content))
 
     def read(self, batch: int) -> Logged | None:
@@ -40,7 +50,9 @@ class PlanLog:
         if text is None:
             return None
         content = json.loads(text)
-        return Logged(content["batch"], Plan.from_dict(content["plan"]), content["rows"], tuple(content["offsets"]))
+        kafka = {name: content.get(name, {}) for name in ("gone", "ids", "begins")}
+        plan, offsets = Plan.from_dict(content["plan"]), tuple(content["offsets"])
+        return Logged(content["batch"], plan, content["rows"], offsets, **kafka)
 
     def batches(self) -> list[int]:
         return sorted(int(name.removesuffix(".json")) for name in self._folder.names("plans"))

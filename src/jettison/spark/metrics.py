@@ -28,6 +28,10 @@ class Metrics:
         self._row = Gauge("jettison_plan_row", "Road map row in force (0: nothing is shed)", **make)
         self._keep = Gauge("jettison_keep_share", "Share kept by the drop on an arc", ["arc"], **make)
         self._latency = Gauge("jettison_latency_seconds", "Latency in the last batch", ["output", "quantile"], **make)
+        self._gone = Counter("jettison_gone_rows_total", "Records gone before they were read", ["source"], **make)
+        self._arrivals = Gauge("jettison_topic_rows_per_second", "Records that arrive at a topic", ["topic"], **make)
+        self._lag_rows = Gauge("jettison_lag_records", "Records of a topic not read yet", ["topic"], **make)
+        self._lag_s = Gauge("jettison_lag_seconds", "The same in seconds of arrivals", ["topic"], **make)
         try:
             self._server, self._thread = start_http_server(port, addr=address, registry=self.registry)
         except OSError as error:
@@ -52,6 +56,12 @@ class Metrics:
             self._keep.labels(arc).set(plan.keep(arc))
             if rows > kept:
                 self._shed.labels(arc, plan.reason).inc(rows - kept)
+        for source, count in sample.gone.items():
+            self._gone.labels(source).inc(count)
+        for name, topic in sample.topics.items():
+            self._arrivals.labels(name).set(topic.rows_per_s)
+            self._lag_rows.labels(name).set(topic.lag_rows)
+            self._lag_s.labels(name).set(topic.lag_s)
         self._outputs(sample.outputs)
 
     def _outputs(self, outputs: Mapping[str, Any]) -> None:

@@ -7,19 +7,14 @@ the answer is None, and the rows are counted.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from jettison.spark.files import Folder
 
-
-def batch_rows(folder: Folder, batch: int, sources: int) -> list[int] | None:
-    """Rows per source of a batch, in the order of the stream's sources; None where the offsets do not tell."""
-    end = _offsets(folder, batch)
-    start = _offsets(folder, batch - 1) if batch > 0 else [None] * sources
-    if end is None or start is None or len(end) != sources or len(start) != sources:
-        return None
-    counts = [_between(before, after) for before, after in zip(start, end, strict=True)]
-    return None if any(count is None for count in counts) else [count for count in counts if count is not None]
+Offsets = Mapping[str, Mapping[str, int]]
+"""Topic, partition, offset: as Spark writes Kafka's offsets in JSON."""
 
 
 def end_offsets(folder: Folder, batch: int) -> tuple[str, ...]:
@@ -28,23 +23,32 @@ def end_offsets(folder: Folder, batch: int) -> tuple[str, ...]:
     return () if text is None else tuple(text.splitlines()[2:])
 
 
-def _offsets(folder: Folder, batch: int) -> list[Any] | None:
-    text = folder.read(f"offsets/{batch}")
-    if text is None or not text.startswith("v1"):
+def batch_offsets(folder: Folder, batch: int, sources: int) -> list[tuple[Any, Any]] | None:
+    """From where to where a batch reads each source, in the order of the stream's sources; None where that is unknown.
+
+    Before the first batch nothing is known but what Spark's Kafka source wrote down when it began.
+    """
+    end = _offsets(folder, batch)
+    start = _offsets(folder, batch - 1) if batch > 0 else [_initial(folder, index) for index in range(sources)]
+    if end is None or start is None or len(end) != sources or len(start) != sources:
         return None
-    lines = text.splitlines()[2:]
-    try:
-        return [None if line == "-" else json.loads(line) for line in lines]
-    except json.JSONDecodeError:
-        return None
+    started = [before if before is not None else _initial(folder, index) for index, before in enumerate(start)]
+    return list(zip(started, end, strict=True))
 
 
-def _between(start: Any, end: Any) -> int | None:
+def batch_rows(folder: Folder, batch: int, sources: int) -> list[int] | None:
+    """Rows per source of a batch; None where the offsets do not tell."""
+    counts = [rows_between(*each) for each in batch_offsets(folder, batch, sources) or [(None, "unknown")]]
+    return None if any(count is None for count in counts) else [count for count in counts if count is not None]
+
+
+def rows_between(start: Any, end: Any) -> int | None:
     """Rows between two offsets of one source.
 
-    >>> _between({"rows": 5, "start_us": 1}, {"rows": 12, "start_us": 1}), _between(None, {"rows": 12, "start_us": 1})
+    >>> made = {"rows": 12, "start_us": 1}
+    >>> rows_between({"rows": 5, "start_us": 1}, made), rows_between(None, made)
     (7, 12)
-    >>> _between({"trips": {"0": 10, "1": 4}}, {"trips": {"0": 15, "1": 4}}), _between(None, {"trips": {"0": 15}})
+    >>> rows_between({"t": {"0": 10, "1": 4}}, {"t": {"0": 15, "1": 4}}), rows_between(None, {"t": {"0": 15}})
     (5, None)
     """
     if end is None:
@@ -52,14 +56,98 @@ def _between(start: Any, end: Any) -> int | None:
     if not isinstance(end, dict):
         return None
     if set(end) == {"rows", "start_us"}:
-        return int(end["rows"]) - (int(start["rows"]) if start else 0)
-    if start is None or not all(isinstance(partitions, dict) for partitions in (*end.values(), *start.values())):
+        return int(end["rows"]) - (int(start["rows"]) if isinstance(start, dict) else 0)
+    if start is None or not (is_kafka(start) and is_kafka(end)):
         return None
-    count = 0
+    return kafka_batch(start, end).rows
+
+
+def is_kafka(offsets: Any) -> bool:
+    """Whether these are Kafka's offsets."""
+    return isinstance(offsets, dict) and all(
+        isinstance(partitions, dict) and all(isinstance(offset, int) for offset in partitions.values())
+        for partitions in offsets.values()
+    )
+
+
+@dataclass(frozen=True)
+class KafkaBatch:
+    """What a batch reads from Kafka: from where to where, by topic and partition.
+
+    `gone` records were to be read and are in Kafka no more. Topics in `anew` were deleted and made again: they are read
+    from their first record, where Spark would go on at the old topic's end.
+    """
+
+    begins: Offsets = field(default_factory=dict)
+    ends: Offsets = field(default_factory=dict)
+    gone: int = 0
+    anew: frozenset[str] = frozenset()
+
+    @property
+    def sizes(self) -> dict[str, dict[str, int]]:
+        """Rows by topic and partition."""
+        return {
+            topic: {number: end - self.begins[topic][number] for number, end in partitions.items()}
+            for topic, partitions in self.ends.items()
+        }
+
+    @property
+    def rows(self) -> int:
+        return sum(sum(partitions.values()) for partitions in self.sizes.values())
+
+
+def kafka_batch(
+    start: Offsets, end: Offsets, earliest: Offsets | None = None, anew: frozenset[str] = frozenset()
+) -> KafkaBatch:
+    """What a batch reads, from offsets alone: what Kafka still has of it, and how much it has no more.
+
+    A partition that is new begins at its first record. A topic whose end is before its start was made anew, also when
+    its identity is not known.
+
+    >>> kafka_batch({"t": {"0": 10}}, {"t": {"0": 15, "1": 4}}).sizes
+    {'t': {'0': 5, '1': 4}}
+    >>> batch = kafka_batch({"t": {"0": 10}}, {"t": {"0": 50}}, earliest={"t": {"0": 30}})
+    >>> batch.rows, batch.gone
+    (20, 20)
+    >>> batch = kafka_batch({"t": {"0": 10}}, {"t": {"0": 7}})
+    >>> batch.rows, batch.anew
+    (7, frozenset({'t'}))
+    """
+    begins: dict[str, dict[str, int]] = {}
+    made_anew: set[str] = set()
+    gone = 0
     for topic, partitions in end.items():
-        for partition, offset in partitions.items():
-            before = start.get(topic, {}).get(partition)
-            if before is None or not isinstance(offset, int):
-                return None
-            count += offset - before
-    return count
+        first, before = (earliest or {}).get(topic, {}), start.get(topic, {})
+        again = topic in anew or any(until < before.get(number, 0) for number, until in partitions.items())
+        begins[topic] = {}
+        for number, until in partitions.items():
+            held = min(first.get(number, 0), until)
+            wanted = held if again or number not in before else before[number]
+            gone += max(0, held - wanted)
+            begins[topic][number] = max(wanted, held)
+        if again:
+            made_anew.add(topic)
+    return KafkaBatch(begins, end, gone, frozenset(made_anew))
+
+
+def _initial(folder: Folder, index: int) -> Any:
+    """Where Spark's Kafka source began, which it writes down before its first batch; None for other sources."""
+    text = folder.read(f"sources/{index}/0")
+    lines = [] if text is None else text.lstrip("\0").splitlines()
+    return _parsed(lines[1]) if len(lines) == 2 and lines[0] == "v1" else None
+
+
+def _offsets(folder: Folder, batch: int) -> list[Any] | None:
+    text = folder.read(f"offsets/{batch}")
+    if text is None or not text.startswith("v1"):
+        return None
+    lines = text.splitlines()[2:]
+    parsed = [None if line == "-" else _parsed(line) for line in lines]
+    return None if any(each is None and line != "-" for each, line in zip(parsed, lines, strict=True)) else parsed
+
+
+def _parsed(line: str) -> Any:
+    try:
+        return json.loads(line)
+    except json.JSONDecodeError:
+        return None

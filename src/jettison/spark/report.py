@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from jettison.network.graph import Graph
 from jettison.plan.plan import Plan
+from jettison.statistics.arrival import TopicSample
 from jettison.statistics.latency import LatencyHistogram
 from jettison.statistics.samples import BatchSample
 
@@ -39,6 +40,8 @@ class Report:
     plan: Plan
     infeasible: str | None
     outputs: Mapping[str, OutputReport]
+    rows_gone: int = 0
+    topics: Mapping[str, TopicSample] = field(default_factory=dict)
 
     def __str__(self) -> str:
         shed = self.rows_shed / self.rows_in if self.rows_in else 0.0
@@ -53,6 +56,12 @@ class Report:
         for name, output in self.outputs.items():
             times = "".join(_shown(output.latency_ms[key]) for key in ("p50", "p95", "p99", "max"))
             lines.append(f"{name:<14}{output.rows:>12,}{output.delivered_share:>10.1%}{output.utility:>8.3f}{times}")
+        for name, topic in self.topics.items():
+            lines.append(
+                f"topic {name}: {topic.rows_per_s:,.0f} rows/s arrive, {topic.lag_rows:,} behind ({topic.lag_s:.1f} s)"
+            )
+        if self.rows_gone:
+            lines.append(f"{self.rows_gone:,} records were gone from Kafka before they were read")
         if self.rows_without_time:
             lines.append(f"{self.rows_without_time:,} rows have no event time: they count in no latency")
         if self.infeasible:
@@ -75,6 +84,8 @@ class Totals:
     rows_shed: int = 0
     rejected: int = 0
     timeless: int = 0
+    gone: int = 0
+    topics: dict[str, TopicSample] = field(default_factory=dict)
     slowest_ms: float = 0.0
     over_budget: int = 0
     rows: dict[str, int] = field(default_factory=dict)
@@ -92,6 +103,8 @@ class Totals:
         self.rows_shed += sum(rows - kept for rows, kept in sample.arcs.values())
         self.rejected += sum(sample.rejected.values())
         self.timeless += sum(sample.timeless.values())
+        self.gone += sum(sample.gone.values())
+        self.topics.update(sample.topics)
         self.slowest_ms = max(self.slowest_ms, sample.duration_ms)
         self.over_budget += sample.duration_ms > self.budget_ms
         for output in self.graph.outputs:
@@ -135,4 +148,6 @@ class Totals:
             plan,
             infeasible,
             outputs,
+            self.gone,
+            dict(self.topics),
         )

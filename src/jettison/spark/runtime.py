@@ -19,21 +19,25 @@ from jettison.errors import JettisonError, SourceError, StartError
 from jettison.network.declare import Network
 from jettison.network.durations import duration_ms
 from jettison.network.graph import Graph
+from jettison.network.kafka import Kafka
 from jettison.network.operators import Join
 from jettison.plan.plan import Plan
 from jettison.plan.problem import Problem
+from jettison.spark.aside import ShedSinks
 from jettison.spark.batch import BatchRunner
 from jettison.spark.calibrate import LEAST_ROWS, assumed_profile, calibrate
 from jettison.spark.checkpoint import Checkpoint
 from jettison.spark.compile import Compiler
+from jettison.spark.kafka import hint, read_stream
 from jettison.spark.live import LiveView
 from jettison.spark.logs import Ledger, Logged
 from jettison.spark.metrics import Metrics
-from jettison.spark.offsets import batch_rows, end_offsets
+from jettison.spark.offsets import end_offsets
+from jettison.spark.reading import Reader, Reading
 from jettison.spark.reasons import reason_of
 from jettison.spark.report import Report, Totals
-from jettison.spark.sinks import Sink, as_sink
-from jettison.spark.stream import check_sources, count_rows, is_bare, merge, split
+from jettison.spark.sinks import ParquetSink, Sink, as_sink
+from jettison.spark.stream import check_sources, is_bare, merge, split
 from jettison.statistics.estimators import Smoothed
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample
@@ -44,8 +48,8 @@ _HISTORY = 10_000
 
 def start(
     network: Network | Graph,
-    sources: Mapping[str, DataFrame],
-    sinks: Mapping[str, Any],
+    sources: Mapping[str, DataFrame | Kafka] | None = None,
+    sinks: Mapping[str, Any] | None = None,
     *,
     trigger: str = "1 second",
     headroom: float = 0.9,
@@ -54,6 +58,8 @@ def start(
     profile: Profile | None = None,
     shared: Iterable[str] | None = None,
     statics: Mapping[str, DataFrame] | None = None,
+    rejects: Any = None,
+    on_shed: Mapping[str, Any] | None = None,
     metrics_port: int | None = None,
     live: bool = False,
 ) -> Run:
@@ -62,9 +68,9 @@ def start(
     Parameters
     ----------
     sources
-        A streaming DataFrame for every source.
+        A streaming DataFrame, or a Kafka topic, for every source that is not declared with one.
     sinks
-        A sink, or a function of (DataFrame, batch id), for every output.
+        A sink, a Kafka topic, or a function of (DataFrame, batch id), for every output.
     checkpoint
         Where the run keeps what it needs to go on after a failure; a temporary folder when left out.
     shedding
@@ -75,27 +81,37 @@ def start(
         With a profile: the operators whose rows are persisted because several outputs read them.
     statics
         The tables that joins name.
+    rejects
+        A sink for rows that do not parse; by default they are kept as parquet in the checkpoint.
+    on_shed
+        Sinks for what is shed, by arc (`trips`, `paid>alerts`) or by output (what is shed on the way to it).
     metrics_port
         Serve Prometheus metrics on this port of the loopback address.
     live
         Show a line with the state of the run in the terminal.
     """
     graph = network.graph if isinstance(network, Network) else network
+    graph, frames, spark = _opened(graph, sources or {})
     graph.check_complete()
     settings = Settings(duration_ms(trigger, "trigger"), headroom, shedding)
-    check_sources(graph, sources)
-    chosen = _check_sinks(graph, sinks)
-    spark = next(iter(sources.values())).sparkSession
+    check_sources(graph, frames)
+    chosen = _check_sinks(graph, sinks or {})
+    shed_sinks = ShedSinks(graph, on_shed or {})
+    rejects_sink = None if rejects is None else as_sink("rejects", rejects)
     tables = _check_statics(graph, statics or {})
-    _check_compiles(spark, graph, sources, tables)
+    _check_compiles(spark, graph, frames, tables)
     if profile is not None:
         profile.check(graph)
     folder = Checkpoint(checkpoint or tempfile.mkdtemp(prefix="jettison-"), graph, spark)
     metrics = None
     try:
         metrics = None if metrics_port is None else Metrics(metrics_port)
-        run = Run(spark, graph, chosen, tables, settings, folder, profile, shared, metrics, live)
-        run.begin(sources)
+        runner = BatchRunner(
+            spark, graph, chosen, tables, rejects_sink or ParquetSink(f"{folder.path}/rejects"), shed_sinks
+        )
+        reader = Reader(spark, graph, folder, countable=all(is_bare(frame) for frame in frames.values()))
+        run = Run(spark, graph, runner, reader, tables, settings, folder, profile, shared, metrics, live)
+        run.begin(frames)
         return run
     except BaseException:
         if metrics is not None:
@@ -111,7 +127,8 @@ class Run:
         self,
         spark: SparkSession,
         graph: Graph,
-        sinks: Mapping[str, Sink],
+        runner: BatchRunner,
+        reader: Reader,
         statics: Mapping[str, DataFrame],
         settings: Settings,
         checkpoint: Checkpoint,
@@ -126,7 +143,8 @@ class Run:
         self._statics = dict(statics)
         self._persisted = [frame.persist() for frame in statics.values() if not frame.is_cached]
         self._checkpoint = checkpoint
-        self._runner = BatchRunner(spark, graph, sinks, self._statics, f"{checkpoint.path}/rejects")
+        self._runner = runner
+        self._reader = reader
         known = profile or checkpoint.profile(graph)
         self._calibrated = known is not None
         self._runner.shared = checkpoint.shared(graph) if shared is None else frozenset(shared)
@@ -140,7 +158,6 @@ class Run:
         self._after_s = 0.0  # what the batch before took for its records, after its outputs were written
         self._stopping = False
         self._halted = False
-        self._countable = False
         self._failure: BaseException | None = None
         self._idle = threading.Condition()
         self._busy = False
@@ -153,7 +170,6 @@ class Run:
 
     def begin(self, sources: Mapping[str, DataFrame]) -> None:
         """Start the one streaming query."""
-        self._countable = all(is_bare(frame) for frame in sources.values())
         writer = (
             merge(self.graph, sources)
             .writeStream.queryName(f"jettison-{self.graph.name}-{id(self):x}")
@@ -240,6 +256,7 @@ class Run:
         if self._calibrated:
             self._checkpoint.remember(self.controller.profile, self._runner.shared)
         self._runner.close()
+        self._reader.close()
         for frame in self._persisted:
             frame.unpersist()
         self._checkpoint.close()
@@ -249,9 +266,10 @@ class Run:
             return self._failure
         names = ", ".join(repr(source.name) for source in self.graph.sources)
         detail = reason_of(self._failure or error)
+        advice = hint(f"{detail} {error}")
         return SourceError(
-            f"network {self.graph.name!r} stopped: {detail} Sources: {names}. The batch is not committed: mend the "
-            f"cause and start again with checkpoint {self._checkpoint.path!r}."
+            f"network {self.graph.name!r} stopped: {detail}{' ' if advice else ''}{advice} Sources: {names}. The batch "
+            f"is not committed: mend the cause and start again with checkpoint {self._checkpoint.path!r}."
         )
 
     def _on_batch(self, frame: DataFrame, batch: int) -> None:
@@ -276,9 +294,13 @@ class Run:
         interval_ms = self.settings.trigger_ms if self._previous_ms is None else 1000 * began - self._previous_ms
         self._previous_ms = 1000 * began
         self._learn_bookkeeping()
-        raw = split(self.graph, frame)
         logged = self._checkpoint.plans.read(batch)
-        rows = self._rows(frame, batch) if logged is None else dict(logged.rows)
+        if logged is None:
+            reading = self._reader.size(frame, batch)
+        else:
+            reading = Reading(logged.rows, logged.gone, logged.ids, logged.begins)
+        rows = dict(reading.rows)
+        raw = self._reader.frames(split(self.graph, frame), batch, reading.begins)
         calibrating_s = 0.0
         enough = sum(rows.values()) >= LEAST_ROWS or (self._totals.over_budget > 1 and any(rows.values()))
         if not self._calibrated and enough:
@@ -287,7 +309,8 @@ class Run:
             calibrating_s = time.time() - before
         if logged is None:
             plan = self.controller.decide(rows, 1000 * time.time())
-            self._checkpoint.plans.write(Logged(batch, plan, rows, end_offsets(self._checkpoint.spark_folder, batch)))
+            offsets = end_offsets(self._checkpoint.spark_folder, batch)
+            self._checkpoint.plans.write(Logged(batch, plan, rows, offsets, reading.gone, reading.ids, reading.begins))
         else:
             plan = self.controller.plan = logged.plan
         decided = time.time()
@@ -304,6 +327,8 @@ class Run:
             outputs=measured.outputs,
             rejected=measured.rejected,
             timeless=measured.timeless,
+            gone=reading.gone,
+            topics=self._reader.lag(batch),
             parts_ms={**measured.parts_ms, "deciding": 1000 * (decided - began), "bookkeeping": overhead_ms},
             plan_row=plan.row,
         )
@@ -313,11 +338,6 @@ class Run:
         if self._calibrated and batch % _REMEMBER_EVERY == 0:
             self._checkpoint.remember(self.controller.profile, self._runner.shared)
         self._after_s = time.time() - ended
-
-    def _rows(self, frame: DataFrame, batch: int) -> dict[str, int]:
-        names = [source.name for source in self.graph.sources]
-        counts = batch_rows(self._checkpoint.spark_folder, batch, len(names)) if self._countable else None
-        return count_rows(self.graph, frame) if counts is None else dict(zip(names, counts, strict=True))
 
     def _calibrate(self, raw: Mapping[str, DataFrame], rows: Mapping[str, int]) -> None:
         found = calibrate(self.graph, raw, rows, self._statics)
@@ -360,7 +380,29 @@ def _entries(sample: BatchSample, plan: Plan) -> list[dict[str, Any]]:
         if count:
             rejected = {"rows_in": sample.rows_in[source], "rows_shed": count, "reason": "does not parse"}
             entries.append({"batch": sample.batch, "arc": source, **rejected, "plan_row": plan.row})
+    for source, count in sample.gone.items():
+        lost = {"rows_in": sample.rows_in[source] + count, "rows_shed": count, "reason": "gone before it was read"}
+        entries.append({"batch": sample.batch, "arc": source, **lost, "plan_row": plan.row})
     return entries
+
+
+def _opened(graph: Graph, given: Mapping[str, DataFrame | Kafka]) -> tuple[Graph, dict[str, DataFrame], SparkSession]:
+    """The network with its topics, a stream for every source that has one, and the session that they belong to."""
+    for name in given:
+        if name not in {source.name for source in graph.sources}:
+            known = ", ".join(source.name for source in graph.sources)
+            raise StartError(f"{name!r} is not a source of network {graph.name!r}; sources: {known}.")
+    graph = graph.with_topics({name: each for name, each in given.items() if isinstance(each, Kafka)})
+    frames = {name: each for name, each in given.items() if not isinstance(each, Kafka)}
+    session = next((frame.sparkSession for frame in frames.values()), None) or SparkSession.getActiveSession()
+    if session is None:
+        raise StartError("there is no Spark session: make one first, such as jt.local_session(kafka=True).")
+    for source in graph.sources:
+        if source.kafka is not None and source.name not in frames:
+            frames[source.name] = read_stream(session, source.kafka)
+        elif source.kafka is not None:
+            raise StartError(f"source {source.name!r} is declared with a Kafka topic: leave it out of `sources`.")
+    return graph, frames, session
 
 
 def _check_sinks(graph: Graph, sinks: Mapping[str, Any]) -> dict[str, Sink]:

@@ -9,6 +9,9 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from jettison.spark.jars import avro as avro_reader
+from jettison.spark.jars import kafka_connector
+
 _SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -27,17 +30,27 @@ _SETTINGS = {
 
 
 def local_session(
-    name: str = "jettison", cores: int | None = None, extra: Mapping[str, str] | None = None
+    name: str = "jettison",
+    cores: int | None = None,
+    extra: Mapping[str, str] | None = None,
+    *,
+    kafka: bool = False,
+    avro: bool = False,
 ) -> SparkSession:
-    """A session on this machine, on all cores unless `cores` says fewer. Python workers use this interpreter."""
+    """A session on this machine, on all cores unless `cores` says fewer. Python workers use this interpreter.
+
+    With `kafka` it can read and write Kafka, with `avro` decode Avro; the first time, jars come from Maven Central.
+    """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    jars = (kafka_connector() if kafka else []) + (avro_reader() if avro else [])
+    settings = {"spark.jars": ",".join(map(str, jars))} if jars else {}
     count = cores or os.cpu_count() or 2
     builder = SparkSession.builder.master(f"local[{count}]").appName(name)
     quiet = f"-Xss16m -Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}"
     builder = builder.config("spark.driver.extraJavaOptions", quiet)
-    for key, value in {**_SETTINGS, "spark.sql.shuffle.partitions": str(count), **(extra or {})}.items():
+    for key, value in {**_SETTINGS, "spark.sql.shuffle.partitions": str(count), **settings, **(extra or {})}.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("FATAL")  # failures reach the user as exceptions that name the element

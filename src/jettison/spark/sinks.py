@@ -10,6 +10,8 @@ from typing import Any, Protocol
 from pyspark.sql import DataFrame, Row
 
 from jettison.errors import StartError
+from jettison.network.kafka import Kafka
+from jettison.spark.kafka import KafkaSink
 
 BATCH_COLUMN = "batch"
 
@@ -122,13 +124,15 @@ def spark_format(name: str, **options: str) -> FormatSink:
 
 
 def as_sink(output: str, sink: Any) -> Sink:
-    """A sink from what the user gave: a sink or a function."""
+    """A sink from what the user gave: a sink, a Kafka topic or a function."""
+    if isinstance(sink, Kafka):
+        return KafkaSink(sink)
     if hasattr(sink, "write"):
         made: Sink = sink
         return made
     if callable(sink):
         return CallableSink(sink)
     raise StartError(
-        f"output {output!r}: {sink!r} is not a sink. Use jt.parquet(path), jt.console(), jt.memory(), "
-        f"jt.spark_format(name, ...) or a function of (DataFrame, batch id)."
+        f"output {output!r}: {sink!r} is not a sink. Use jt.parquet(path), jt.kafka(servers, topic), "
+        f"jt.console(), jt.memory(), jt.spark_format(name, ...) or a function of (DataFrame, batch id)."
     )

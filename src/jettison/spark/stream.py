@@ -12,7 +12,7 @@ from pyspark.sql.types import DataType, StructType
 
 from jettison.errors import StartError
 from jettison.network.graph import Graph
-from jettison.network.operators import PAYLOAD_COLUMN, Source
+from jettison.network.operators import Source
 
 TAG = "_jt_source"
 
@@ -20,9 +20,6 @@ TAG = "_jt_source"
 def check_sources(graph: Graph, frames: Mapping[str, DataFrame]) -> None:
     """Raise unless there is a streaming DataFrame with fitting columns for every source, and no other."""
     declared = {source.name: source for source in graph.sources}
-    for name in frames:
-        if name not in declared:
-            raise StartError(f"{name!r} is not a source of network {graph.name!r}; sources: {', '.join(declared)}.")
     for name, source in declared.items():
         if name not in frames:
             raise StartError(f"source {name!r} has no DataFrame: give one, such as {{{name!r}: stream_df}}.")
@@ -48,8 +45,10 @@ def declared_types(source: Source) -> dict[str, DataType]:
 def _check_columns(source: Source, frame: DataFrame) -> None:
     types = declared_types(source)
     found = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in frame.schema.fields)
-    if source.payload is not None and PAYLOAD_COLUMN not in frame.columns:
-        raise StartError(f"source {source.name!r}: no column {PAYLOAD_COLUMN!r} holds the payload. It has: {found}.")
+    if source.payload is not None and source.payload_column not in frame.columns:
+        raise StartError(
+            f"source {source.name!r}: no column {source.payload_column!r} holds the payload. It has: {found}."
+        )
     for name, kind in types.items():
         if name not in frame.columns:
             if source.payload is not None:

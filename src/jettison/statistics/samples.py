@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from jettison.statistics.arrival import TopicSample
+
 
 @dataclass(frozen=True)
 class OutputSample:
@@ -23,7 +25,8 @@ class BatchSample:
     """Rows, times and results of one batch.
 
     `rows_in` counts what arrived at each source, `arcs` what reached an arc and what passed its drop, where that was
-    counted. `parts_ms` splits the batch's time: deciding, each output's job, and the trigger's own bookkeeping.
+    counted, `gone` the records that a source had lost before they were read. `parts_ms` splits the batch's time:
+    deciding, each output's job, and the trigger's own bookkeeping.
     """
 
     batch: int
@@ -35,5 +38,7 @@ class BatchSample:
     outputs: Mapping[str, OutputSample] = field(default_factory=dict)
     rejected: Mapping[str, int] = field(default_factory=dict)
     timeless: Mapping[str, int] = field(default_factory=dict)
+    gone: Mapping[str, int] = field(default_factory=dict)
+    topics: Mapping[str, TopicSample] = field(default_factory=dict)
     parts_ms: Mapping[str, float] = field(default_factory=dict)
     plan_row: int = 0

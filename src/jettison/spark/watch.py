@@ -1,0 +1,89 @@
+"""A look at the broker, through the driver's JVM: which topic is this, from where to where does it hold records."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+
+from jettison.network.kafka import Kafka
+from jettison.spark.offsets import Offsets
+from jettison.statistics.arrival import Arrivals, TopicSample
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a look found, and when. `ids` tells a topic from another one that has its name."""
+
+    at_s: float
+    ids: Mapping[str, str] = field(default_factory=dict)
+    earliest: Offsets = field(default_factory=dict)
+    latest: Offsets = field(default_factory=dict)
+
+
+class Watch:
+    """Looks at the topics of one source. A broker that does not answer in time is not waited for: None."""
+
+    def __init__(self, spark: SparkSession, topic: Kafka, timeout_ms: int = 3000) -> None:
+        jvm: Any = spark._jvm
+        self._jvm = jvm
+        self._topics = topic.topics
+        self._timeout_ms = timeout_ms
+        settings = jvm.java.util.Properties()
+        settings.put("bootstrap.servers", topic.servers)
+        for name, value in topic.options.items():
+            if name.startswith("kafka."):
+                settings.put(name.removeprefix("kafka."), value)
+        settings.put("default.api.timeout.ms", str(timeout_ms))
+        settings.put("request.timeout.ms", str(timeout_ms))
+        self._admin = jvm.org.apache.kafka.clients.admin.Admin.create(settings)
+        self._arrivals = {name: Arrivals() for name in self._topics}
+
+    def close(self) -> None:
+        self._admin.close(self._jvm.java.time.Duration.ZERO)
+
+    def look(self, *, learn: bool = False) -> Seen | None:
+        """Identities and offsets, now; with `learn` the rate of arrivals is that since the last such look."""
+        spec = self._jvm.org.apache.kafka.clients.admin.OffsetSpec
+        try:
+            described = self._got(self._admin.describeTopics(list(self._topics)).allTopicNames())
+            ids = {name: str(described.get(name).topicId().toString()) for name in self._topics}
+            sizes = {name: int(described.get(name).partitions().size()) for name in self._topics}
+            earliest = self._offsets(sizes, spec.earliest())
+            before = time.time()
+            latest = self._offsets(sizes, spec.latest())
+            at_s = (before + time.time()) / 2
+        except Py4JError:
+            return None
+        if learn:
+            for name, ends in latest.items():
+                self._arrivals[name].update(at_s, ends)
+        return Seen(at_s, ids, earliest, latest)
+
+    def lag(self, end: Offsets, seen: Seen) -> dict[str, TopicSample]:
+        """Per topic: how fast it fills and how far behind a reader is that has read up to `end`."""
+        samples = {}
+        for name, partitions in seen.latest.items():
+            waiting = sum(max(0, last - end.get(name, {}).get(number, 0)) for number, last in partitions.items())
+            samples[name] = self._arrivals[name].behind(waiting)
+        return samples
+
+    def _offsets(self, sizes: Mapping[str, int], spec: Any) -> dict[str, dict[str, int]]:
+        asked = self._jvm.java.util.HashMap()
+        partitions = {}
+        for name, count in sizes.items():
+            for number in range(count):
+                partitions[name, number] = self._jvm.org.apache.kafka.common.TopicPartition(name, number)
+                asked.put(partitions[name, number], spec)
+        answer = self._got(self._admin.listOffsets(asked).all())
+        found: dict[str, dict[str, int]] = {name: {} for name in sizes}
+        for (name, number), partition in partitions.items():
+            found[name][str(number)] = int(answer.get(partition).offset())
+        return found
+
+    def _got(self, future: Any) -> Any:
+        return future.get(self._timeout_ms, self._jvm.java.util.concurrent.TimeUnit.MILLISECONDS)
