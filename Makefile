@@ -9,16 +9,22 @@ PYTHON  ?=
 PYTHONS := $(PYTHON) python3 python3.13 python3.12 python3.11
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format bench java clean distclean
+.PHONY: help demo kafka demo-kafka test check format bench java clean distclean
 # Steps share .venv and, on a bare machine, apt: with -j they still run one after another.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: java $(STAMP) ## a burst against a small network: watch it shed, and what it says about the results
 	$(BIN)/jettison demo
+
+kafka: java $(STAMP) ## an Apache Kafka broker on 127.0.0.1:9092 with taxi trips in it, until Ctrl-C
+	$(BIN)/jettison kafka
+
+demo-kafka: java $(STAMP) ## the demo with trips from a Kafka broker
+	$(BIN)/jettison demo --kafka
 
 test: java $(STAMP) ## all tests: core first (seconds), then those that need Spark
 	$(BIN)/python -m pytest -m core --durations=10

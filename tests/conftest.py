@@ -14,6 +14,8 @@ from hypothesis import settings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from jettison.experiments.broker import Broker
+
 ROOT = Path(__file__).resolve().parent.parent
 SPARK_MODULES = ROOT / "src" / "jettison" / "spark"
 
@@ -34,9 +36,42 @@ def spark() -> Iterator[SparkSession]:
     # Python workers run this very interpreter, and find functions that test modules define by `tests.<module>`.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    session = local_session("jettison-tests", cores=2)
+    session = local_session("jettison-tests", cores=2, kafka=_has_connector())
     yield session
     session.stop()
+
+
+SKIPS_KAFKA = os.environ.get("JETTISON_SKIP_KAFKA") == "1"
+
+
+def _has_connector() -> bool:
+    """Without it the tests that need Kafka fail, each with the reason; the others go on."""
+    from jettison.errors import StartError
+    from jettison.spark.jars import kafka_connector
+
+    try:
+        return not SKIPS_KAFKA and bool(kafka_connector())
+    except StartError:
+        return False
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A real Kafka broker on loopback, started by the first test that asks for it."""
+    if SKIPS_KAFKA:
+        pytest.skip("JETTISON_SKIP_KAFKA=1")
+    from jettison.errors import StartError
+    from jettison.experiments.broker import Broker
+    from jettison.spark.jars import kafka_connector
+
+    try:
+        kafka_connector()
+        started = Broker(tmp_path_factory.mktemp("kafka"))
+        started.start()
+    except StartError as error:
+        pytest.fail(str(error), pytrace=False)
+    yield started
+    started.stop()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -47,10 +82,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what uses the `spark` fixture or is a doctest of jettison.spark `spark`, every other doctest `core`."""
+    """Mark what uses the fixtures `spark` and `broker`, doctests of jettison.spark `spark`, others `core`."""
     for item in items:
         doctest = isinstance(item, pytest.DoctestItem)
         if "spark" in getattr(item, "fixturenames", ()) or (doctest and item.path.is_relative_to(SPARK_MODULES)):
             item.add_marker(pytest.mark.spark)
-        elif doctest:
+        if "broker" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.kafka)
+        if doctest and not item.path.is_relative_to(SPARK_MODULES):
             item.add_marker(pytest.mark.core)

@@ -48,7 +48,7 @@ def test_burst(spark: SparkSession, tmp_path: Path) -> None:
 def test_overhead(spark: SparkSession, tmp_path: Path) -> None:
     result = overhead.run(quick=True, say=quiet)
     assert {"vs_plain", "vs_native"} <= set(result.metrics)
-    assert {row["variant"] for row in result.rows} == {"jettison", "plain", "native"}
+    assert {row["variant"] for row in result.rows} == {"jettison", "plain", "side_by_side", "native"}
     drawn(result, tmp_path)
 
 

@@ -66,8 +66,9 @@ def test_rows_that_do_not_parse_are_counted_and_kept(spark: SparkSession, tmp_pa
             bad.append((row.trip, row.value))
     assert len(bad) > 30
     assert sorted(map(tuple, out.rows)) == sorted(good)
-    rejects = spark.read.parquet(str(tmp_path / "rejects" / "trips"))
-    assert sorted((row.trip, row.value) for row in rejects.collect()) == sorted(bad)
+    rejects = spark.read.parquet(str(tmp_path / "rejects")).collect()
+    assert sorted((json.loads(row.beside)["trip"], row.value) for row in rejects) == sorted(bad)
+    assert {(row._arc, row._reason) for row in rejects} == {("trips", "does not parse")}
     report = run.report()
     assert (report.rows_rejected, report.rows_shed) == (len(bad), 1000 - len(kept))
     assert f"{len(bad)} rejected" in str(report)
@@ -88,8 +89,8 @@ def test_rows_of_every_odd_shape_inside_a_payload(spark: SparkSession, tmp_path:
     run = ended(start(net, stream, out, tmp_path / "checkpoint"), 10)
 
     assert sorted(map(tuple, out.rows), key=str) == [(0, 1.5), (6, None), (7, None)]
-    rejects = spark.read.parquet(str(tmp_path / "checkpoint" / "rejects" / "trips"))
-    assert sorted(row.trip for row in rejects.collect()) == [1, 2, 3, 4, 5, 8, 9]
+    rejects = spark.read.parquet(str(tmp_path / "checkpoint" / "rejects"))
+    assert sorted(json.loads(row.beside)["trip"] for row in rejects.collect()) == [1, 2, 3, 4, 5, 8, 9]
     assert run.report().rows_rejected == 7
 
 

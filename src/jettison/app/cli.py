@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 
 from jettison.app import experiment
 from jettison.app.explain import check, explain
+from jettison.app.kafka import kafka
 from jettison.app.plan import plan
 from jettison.app.run import demo, run
 from jettison.app.screen import fault
@@ -57,6 +58,6 @@ def main(
         typer.echo(context.get_help())
 
 
-for command in (check, plan, explain, run, demo):
+for command in (check, plan, explain, run, demo, kafka):
     app.command()(command)
 app.add_typer(experiment.app, name="experiment")

@@ -69,6 +69,7 @@ def run(
 def demo(
     seconds: Annotated[float, typer.Option(help="How long each of the two runs lasts.")] = 20.0,
     quick: Annotated[bool, typer.Option("--quick", help="A short one, for tests.")] = False,
+    kafka: Annotated[bool, typer.Option("--kafka", help="Trips come from a Kafka broker on this machine.")] = False,
     folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where it writes.")] = Path("out/demo"),
 ) -> None:
     """A burst against a small network: watch it shed, and what it says about the results."""
@@ -76,7 +77,7 @@ def demo(
         raise typer.BadParameter(f"--seconds is {seconds:g}: give a number of seconds above 0.")
     from jettison.experiments.demo import run_demo
 
-    raise typer.Exit(run_demo(seconds, quick, folder, out))
+    raise typer.Exit(run_demo(seconds, quick, folder, out, kafka=kafka))
 
 
 def _watch(running: Run, seconds: float | None, stopping: threading.Event) -> None:

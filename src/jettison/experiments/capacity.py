@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from jettison.spark.sinks import ParquetSink
 from jettison.statistics.load import load_coefficients
 from jettison.statistics.profile import Profile
 
-_SMALL_ROWS, _LARGE_ROWS = 5_000, 160_000
+_SIZES = (5_000, 160_000)
 
 
 _TRIGGERS_MS = (1000.0, 2000.0, 4000.0, 8000.0)
@@ -53,42 +53,63 @@ def parquet_sinks(network: Network, folder: Path) -> dict[str, ParquetSink]:
     return {output.name: ParquetSink(str(folder / output.name)) for output in network.graph.outputs}
 
 
-def measure_capacity(spark: Any, network: Network, say: Say, *, batches: int = 12) -> Capacity:
+Loop = Callable[[Path, int, int, Profile | None, frozenset[str]], Run]
+"""Runs a network: folder, rows per batch, batches, costs, shared operators. All batches at once, nothing shed."""
+
+
+def measure_capacity(
+    spark: Any,
+    network: Network,
+    say: Say,
+    *,
+    batches: int = 12,
+    loop: Loop | None = None,
+    sizes: tuple[int, int] = _SIZES,
+    read_us: float | None = None,
+) -> Capacity:
     """Run batches of two sizes as fast as they go, nothing shed; a line through the two medians gives the capacity.
 
     The first run warms the JVM up and teaches costs; of each later one the first two batches are left out.
     """
     say("measuring capacity: warming up")
+    small, large = sizes
+    run_loop = loop or (lambda *arguments: closed_loop(spark, network, *arguments))
     with tempfile.TemporaryDirectory(prefix="jettison-capacity-") as name:
         profile, shared = None, frozenset[str]()
-        times: dict[int, list[float]] = {_SMALL_ROWS: [], _LARGE_ROWS: []}
+        times: dict[int, list[float]] = {small: [], large: []}
         rounds = 1 if batches < 10 else 3
-        for number, rows in enumerate((_LARGE_ROWS, *(_SMALL_ROWS, _LARGE_ROWS) * rounds)):
-            run = closed_loop(spark, network, Path(name) / str(number), rows, batches, profile, shared)
+        for number, rows in enumerate((large, *(small, large) * rounds)):
+            run = run_loop(Path(name) / str(number), rows, batches, profile, shared)
             profile, shared = run.controller.profile, run.shared
             if number > 0:
                 times[rows] += [sample.duration_ms for sample, _ in list(run.history)[2:]]
                 say(f"measuring capacity: {rows:,} rows take {statistics.median(times[rows]):.0f} ms")
         medians = {rows: statistics.median(measured) for rows, measured in times.items()}
         assert profile is not None
-        per_row = 1000 * (medians[_LARGE_ROWS] - medians[_SMALL_ROWS]) / (_LARGE_ROWS - _SMALL_ROWS)
-        us_per_row = max(per_row, 100 * medians[_LARGE_ROWS] / _LARGE_ROWS)  # noise must not make rows free
-        fixed_ms = max(0.0, medians[_LARGE_ROWS] - us_per_row * _LARGE_ROWS / 1000)
+        per_row = 1000 * (medians[large] - medians[small]) / (large - small)
+        us_per_row = max(per_row, 100 * medians[large] / large)  # noise must not make rows free
+        fixed_ms = max(0.0, medians[large] - us_per_row * large / 1000)
         trigger_ms = next((t for t in _TRIGGERS_MS if fixed_ms < _HEADROOM * t / 2), _TRIGGERS_MS[-1])
         rows_per_s = 1e6 * (_HEADROOM * trigger_ms - fixed_ms) / us_per_row / trigger_ms
         say(f"capacity: {rows_per_s:,.0f} rows/s ({fixed_ms:.0f} ms fixed, {us_per_row:.1f} us per row)")
-        fitted = _fitted(network, profile, fixed_ms, us_per_row, read_us_per_row(spark))
+        if read_us is None:
+            read_us = read_us_per_row(lambda rows: generated(spark, TAXI_PAYLOAD, 0, rows, start_us=0))
+        fitted = _fitted(network, profile, fixed_ms, us_per_row, read_us)
         return Capacity(rows_per_s, trigger_ms, fixed_ms, us_per_row, fitted, shared)
 
 
-def read_us_per_row(spark: Any, rows: int = 200_000) -> float:
-    """What reading alone costs, at the size of a burst: the best of three."""
-    times = []
-    for _ in range(3):
-        began = time.perf_counter()
-        generated(spark, TAXI_PAYLOAD, 0, rows, start_us=0).write.format("noop").mode("overwrite").save()
-        times.append(time.perf_counter() - began)
-    return 1e6 * min(times) / rows
+def read_us_per_row(read: Callable[[int], Any], sizes: tuple[int, int] = (100_000, 500_000)) -> float:
+    """What reading one more row costs: a line through the best of three at two sizes, as a job costs something too."""
+    best = {}
+    for rows in sizes:
+        times = []
+        for _ in range(3):
+            began = time.perf_counter()
+            read(rows).write.format("noop").mode("overwrite").save()
+            times.append(time.perf_counter() - began)
+        best[rows] = min(times)
+    small, large = sizes
+    return max(0.05, 1e6 * (best[large] - best[small]) / (large - small))
 
 
 def _fitted(network: Network, profile: Profile, fixed_ms: float, us_per_row: float, read_us: float) -> Profile:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,9 @@ from jettison.experiments.capacity import Capacity, measure_capacity, parquet_si
 from jettison.experiments.harness import Result, save
 from jettison.experiments.timeline import draw, table
 from jettison.experiments.workload import taxi_network
+from jettison.network.declare import Network
 from jettison.network.fields import TAXI_PAYLOAD
+from jettison.network.kafka import Kafka
 from jettison.network.rates import Burst, Rate
 from jettison.spark.generator import generate
 from jettison.spark.runtime import Run, start
@@ -22,12 +27,31 @@ from jettison.spark.session import local_session
 _PATIENCE_S = 12.0
 
 
-def run_demo(seconds: float, quick: bool, out: Path, console: Console) -> int:
+Feed = Callable[[str, Rate, float], AbstractContextManager[tuple[Network, dict[str, Any]]]]
+"""Where trips come from: for a name, a rate and so many seconds, the network and the streams to start it with."""
+
+
+def run_demo(seconds: float, quick: bool, out: Path, console: Console, *, kafka: bool = False) -> int:
     """Measure the capacity, run both ways, show a table and draw a picture. Returns the exit code."""
-    console.print("[bold]Jettison[/bold]: taxi trips, parsed and scored once for three outputs, on local Spark")
-    with console.status("starting Spark") as status:
-        spark = local_session("jettison-demo")
-        capacity = measure_capacity(spark, taxi_network(), status.update, batches=4 if quick else 6)
+    origin = "from Kafka, " if kafka else ""
+    console.print(f"[bold]Jettison[/bold]: taxi trips {origin}parsed and scored once for three outputs, on local Spark")
+    with ExitStack() as stack:
+        with console.status("starting Spark") as status:
+            spark = local_session("jettison-demo", kafka=kafka)
+            batches = 4 if quick else 6
+            if kafka:
+                from jettison.experiments.kafka_runs import kafka_capacity, running_broker
+
+                broker = stack.enter_context(running_broker(status.update))
+                capacity = kafka_capacity(spark, broker, status.update, batches=batches)
+                feed = partial(_sent, broker)
+            else:
+                capacity = measure_capacity(spark, taxi_network(), status.update, batches=batches)
+                feed = partial(_generated, spark)
+        return _both_ways(capacity, feed, seconds, out, console)
+
+
+def _both_ways(capacity: Capacity, feed: Feed, seconds: float, out: Path, console: Console) -> int:
     console.print(
         f"capacity of this machine: {capacity.rows_per_s:,.0f} rows/s "
         f"within 90 % of a {capacity.trigger_ms / 1000:.0f} s trigger"
@@ -37,7 +61,8 @@ def run_demo(seconds: float, quick: bool, out: Path, console: Console) -> int:
     runs: dict[str, Run] = {}
     for label, shedding in (("without shedding", False), ("with shedding", True)):
         console.print(f"[bold]{label}[/bold]")
-        runs[label] = _run(spark, capacity, rate, seconds, shedding)
+        with feed(label.replace(" ", "-"), rate, seconds) as (network, streams):
+            runs[label] = _run(network, streams, capacity, seconds, shedding)
     console.print(_comparison(runs, rate, seconds))
     _explain(runs["with shedding"], console)
     tables = {label: table(running, label) for label, running in runs.items()}
@@ -48,12 +73,29 @@ def run_demo(seconds: float, quick: bool, out: Path, console: Console) -> int:
     return 0
 
 
-def _run(spark: Any, capacity: Capacity, rate: Rate, seconds: float, shedding: bool) -> Run:
-    network = taxi_network()
+@contextmanager
+def _generated(spark: Any, name: str, rate: Rate, seconds: float) -> Iterator[tuple[Network, dict[str, Any]]]:
+    yield taxi_network(), {"trips": generate(spark, TAXI_PAYLOAD, rate=rate)}
+
+
+@contextmanager
+def _sent(broker: Any, name: str, rate: Rate, seconds: float) -> Iterator[tuple[Network, dict[str, Any]]]:
+    """Trips in a topic of their own, sent while the run reads them."""
+    from jettison.experiments.producer import producing
+
+    broker.create(name)
+    with (
+        tempfile.TemporaryDirectory(prefix="jettison-sent-") as folder,
+        producing(broker.servers, name, rate, seconds, Path(folder) / "sent"),
+    ):
+        yield taxi_network(Kafka(broker.servers, name, starting_offsets="earliest")), {}
+
+
+def _run(network: Network, streams: dict[str, Any], capacity: Capacity, seconds: float, shedding: bool) -> Run:
     with tempfile.TemporaryDirectory(prefix="jettison-demo-") as name:
         running = start(
             network,
-            {"trips": generate(spark, TAXI_PAYLOAD, rate=rate)},
+            streams,
             parquet_sinks(network, Path(name)),
             trigger=capacity.trigger,
             checkpoint=f"{name}/checkpoint",

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from jettison.errors import StartError
+
 Say = Callable[[str], None]
 """Tells the user what is going on."""
 
@@ -52,7 +54,15 @@ class Experiment:
         """Do it. What needs Spark is imported only now."""
         import importlib
 
-        found: Result = importlib.import_module(f"jettison.experiments.{self.module}").run(quick=quick, say=say)
+        try:
+            module = importlib.import_module(f"jettison.experiments.{self.module}")
+        except ModuleNotFoundError as error:
+            if error.name != "confluent_kafka":
+                raise
+            raise StartError(
+                f"experiment {self.name!r} sends records to Kafka: pip install 'jettison[kafka]'."
+            ) from error
+        found: Result = module.run(quick=quick, say=say)
         return found
 
 
@@ -64,6 +74,12 @@ EXPERIMENTS = (
     Experiment("burst", "burst", "thesis 3.2", "ten times the capacity for five seconds"),
     Experiment("planning", "planning", "thesis 3.5", "road map, look-up and control tick on a large network"),
     Experiment("recovery", "recovery", "ours", "killed at random points: nothing lost, nothing doubled, plans alike"),
+    Experiment(
+        "kafka-lag", "kafka_lag", "Stream Economics 5.8", "Kafka's lag as injection rises past capacity, beside Spark's"
+    ),
+    Experiment("kafka-rate", "kafka_rate", "Stream Economics 5.7", "the arrival rate, estimated and true"),
+    Experiment("kafka-late-parse", "kafka_late_parse", "DISSP 5.4", "dropping before parsing over dropping after"),
+    Experiment("kafka-faults", "kafka_faults", "ours", "broker, partition, topic and retention faults: nothing lost"),
 )
 
 

@@ -79,13 +79,13 @@ def _jettison(spark: Any, folder: Path, batches: int, rows: int) -> list[float]:
 
 def _plain(spark: Any, folder: Path, batches: int, rows: int, *, writers: int) -> list[float]:
     def write(frame: Any, batch: int) -> None:
-        scored = _scored(frame).persist()
+        shared = scored(frame).persist()
         try:
-            jobs = [(each, f"{folder}/{name}/batch={batch}") for name, each in _outputs(scored).items()]
+            jobs = [(each, f"{folder}/{name}/batch={batch}") for name, each in outputs_of(shared).items()]
             with ThreadPool(writers) as pool:
                 pool.map(lambda job: job[0].write.mode("overwrite").parquet(job[1]), jobs)
         finally:
-            scored.unpersist()
+            shared.unpersist()
 
     stream = generate(spark, TAXI_PAYLOAD, rows_per_batch=rows, limit_rows=rows * batches)
     query = stream.writeStream.option("checkpointLocation", f"{folder}/checkpoint").foreachBatch(write).start()
@@ -96,27 +96,28 @@ def _native(spark: Any, folder: Path, batches: int, rows: int) -> list[float]:
     queries = []
     for name in (output.name for output in _NETWORK.graph.outputs):
         stream = generate(spark, TAXI_PAYLOAD, rows_per_batch=rows, limit_rows=rows * batches)
-        frame = _outputs(_scored(stream))[name]
+        frame = outputs_of(scored(stream))[name]
         writer = frame.writeStream.format("parquet").option("path", f"{folder}/{name}")
         queries.append(writer.option("checkpointLocation", f"{folder}/checkpoint-{name}").start())
     return _wait(queries, batches)
 
 
-def _scored(frame: Any) -> Any:
-    """What the outputs share, as a Spark user writes it: parse, keep paid trips, score."""
-    inside = ", ".join(part for part in SCHEMA.split(", ") if part.split()[0] not in ("trip", "pickup"))
-    body = frame.selectExpr("trip", "pickup", f"from_json(value, '{inside}') AS body").where("body IS NOT NULL")
+def scored(frame: Any, beside: tuple[str, ...] = ("trip", "pickup")) -> Any:
+    """What the outputs share, as a Spark user writes it: parse (all but the columns beside), keep paid trips, score."""
+    inside = ", ".join(part for part in SCHEMA.split(", ") if part.split()[0] not in beside)
+    body = frame.selectExpr(*beside, f"from_json(string(value), '{inside}') AS body").where("body IS NOT NULL")
     added = dict(_operator("scored", WithColumns).columns)
-    scored = body.select("trip", "pickup", "body.*").where("fare > 0")
-    scored = scored.selectExpr("*", *(f"{sql} AS {name}" for name, sql in added.items()))
-    return scored.select(*(needed_columns(_NETWORK.graph, "scored") or ("*",)))
+    paid = body.select(*beside, "body.*").where("fare > 0")
+    paid = paid.selectExpr("*", *(f"{sql} AS {name}" for name, sql in added.items()))
+    return paid.select(*(needed_columns(_NETWORK.graph, "scored") or ("*",)))
 
 
-def _outputs(scored: Any) -> dict[str, Any]:
-    suspicious = scored.where(_operator("suspicious", Where).predicate)
+def outputs_of(rows: Any) -> dict[str, Any]:
+    """The three outputs of what they share."""
+    suspicious = rows.where(_operator("suspicious", Where).predicate)
     return {
-        "fares": scored.select(*_operator("fare_columns", Select).expressions),
-        "routes": scored.select(*_operator("route_columns", Select).expressions),
+        "fares": rows.select(*_operator("fare_columns", Select).expressions),
+        "routes": rows.select(*_operator("route_columns", Select).expressions),
         "alerts": suspicious.select(*_operator("alert_columns", Select).expressions),
     }
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from jettison.network.declare import Network
+from jettison.network.kafka import Kafka
 from jettison.network.qos import QoS
 
 SCHEMA = (
@@ -19,10 +22,16 @@ _HAVERSINE = (
 )
 
 
-def taxi_network() -> Network:
-    """Parse, score the text against known complaints, compute the beeline; then three outputs of different worth."""
+def taxi_network(topic: Kafka | None = None) -> Network:
+    """Parse, score the text against known complaints, compute the beeline; then three outputs of different worth.
+
+    With a topic, trips are read from there, as `producer` sends them.
+    """
     net = Network("taxi")
-    trips = net.source("trips", schema=SCHEMA, event_time="pickup", id=["trip"], payload="json")
+    if topic is None:
+        trips = net.source("trips", schema=SCHEMA, event_time="pickup", id=["trip"], payload="json")
+    else:
+        trips = net.source("trips", replace(topic, schema=SCHEMA), event_time="pickup")
     paid = trips.where("fare > 0", name="paid")
     distances = ", ".join(f"levenshtein(substring(lower(note), 1, 12), '{complaint}')" for complaint in _COMPLAINTS)
     scored = paid.with_columns(

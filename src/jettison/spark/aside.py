@@ -6,7 +6,7 @@ Every such row has the same shape, whatever arc it comes from:
     _event_time               where it can be had without parsing the rest
     topic, partition, offset  of a record that was read from Kafka
     beside                    JSON of the columns beside a payload
-    value                     the payload as it was; a row without one as JSON
+    value                     the payload as it was (bytes, of a record from Kafka); a row without one as JSON
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ class ShedSinks:
 
 
 def put_aside(sink: Sink, frames: Sequence[DataFrame], batch: int) -> None:
-    """Write rows of the common shape, in one job."""
+    """Write rows of the common shape, in one job. Where some values are bytes, all are."""
+    if len({frame.schema["value"].dataType for frame in frames}) > 1:
+        frames = [frame.withColumn("value", F.col("value").cast("binary")) for frame in frames]
     rows = frames[0]
     for other in frames[1:]:
         rows = rows.union(other)
@@ -72,7 +74,6 @@ def raw_aside(source: Source, raw: DataFrame, columns: Sequence[str], reason: st
         beside, value = F.lit(None), _as_json(columns)
     else:
         beside, value = _as_json(others) if others else F.lit(None), F.col(source.payload_column)
-        value = value.cast("string") if source.payload != "avro" else value
     record = RECORD if set(RECORD) <= set(columns) else None
     shaped = _shaped(source.name, reason, raw_time(source, columns), record)
     return raw.select(*shaped, beside.cast("string").alias("beside"), value.alias("value"))

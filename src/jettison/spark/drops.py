@@ -1,7 +1,8 @@
 """Drops as Spark filters. Whether a row stays depends on its identity and the arc alone: read again, it fares alike.
 
-A random drop keeps a row when `hash(identity, seed of the arc) < keep share`. Levels are few (see plan.ladder), because
-Spark compiles a filter anew when a constant in it changes.
+A random drop keeps a row when `hash(identity, seed of the arc) < keep share`. Spark compiles a filter anew when a
+number in it changes. So the share stands in an array, which compiled code gets as an object, and the index is no
+constant.
 """
 
 from __future__ import annotations
@@ -30,12 +31,13 @@ def keeps(arc: str, drop: Drop) -> str:
 
     >>> from jettison.plan.plan import Random
     >>> keeps("trips", Random(0.25))
-    'shiftrightunsigned(xxhash64(_jt_id, 4148347162L), 44) < 262144'
+    'shiftrightunsigned(xxhash64(_jt_id, 4148347162L), 44) < array(262144)[int(_jt_id & 0)]'
     """
     threshold = round(drop.keep * 2**_BITS)
     if threshold == 0:
         return "false"
-    return f"shiftrightunsigned(xxhash64({IDENTITY}, {arc_seed(arc)}L), {64 - _BITS}) < {threshold}"
+    share = f"array({threshold})[int({IDENTITY} & 0)]"
+    return f"shiftrightunsigned(xxhash64({IDENTITY}, {arc_seed(arc)}L), {64 - _BITS}) < {share}"
 
 
 def identity_of(columns: Sequence[str]) -> str:

@@ -36,6 +36,7 @@ _IN_PYSPARK = (
     "org.spark-project.spark",
     "org.scala-lang",
     "org.tukaani",
+    "spark-tags_2.13",
 )
 _TIMEOUT_S = 600.0
 
@@ -52,12 +53,12 @@ class Jar:
 
 def kafka_connector() -> list[Path]:
     """The jars that let this PySpark read and write Kafka; fetched the first time."""
-    return _spark_package("kafka-connector", (CONNECTOR, _TOKENS), (CONNECTOR, _TOKENS, _AVRO))
+    return _spark_package("kafka-connector", (CONNECTOR, _TOKENS))
 
 
 def avro() -> list[Path]:
     """The jars that let this PySpark read Avro; fetched the first time."""
-    return _spark_package("avro", (_AVRO,), (CONNECTOR, _TOKENS, _AVRO))
+    return _spark_package("avro", (_AVRO,))
 
 
 def coordinates() -> str:
@@ -65,12 +66,14 @@ def coordinates() -> str:
     return f"org.apache.spark:{CONNECTOR}:{pyspark.__version__}"
 
 
-def _spark_package(label: str, names: Sequence[str], apart: Sequence[str]) -> list[Path]:
+def _spark_package(label: str, names: Sequence[str]) -> list[Path]:
+    """Parts of Spark: each by itself, so that one that lacks a version does not hold up another."""
     version = pyspark.__version__
     folder = f"{label}-{version}"
 
     def wanted(revision: str) -> list[Jar]:
-        return [Jar("org.apache.spark", name, revision, (*_IN_PYSPARK, *apart)) for name in names]
+        apart = {name: tuple(other for other in names if other != name) for name in names}
+        return [Jar("org.apache.spark", name, revision, (*_IN_PYSPARK, *apart[name])) for name in names]
 
     try:
         return fetch(folder, wanted(version))

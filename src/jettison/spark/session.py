@@ -6,9 +6,12 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
+from jettison.errors import StartError
 from jettison.spark.jars import avro as avro_reader
 from jettison.spark.jars import kafka_connector
 
@@ -53,5 +56,21 @@ def local_session(
     for key, value in {**_SETTINGS, "spark.sql.shuffle.partitions": str(count), **settings, **(extra or {})}.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
+    if kafka and not has_kafka(session):
+        raise StartError(
+            "Spark runs in this process already, without the Kafka connector, which it takes only when it starts: "
+            "make the first session with kafka=True."
+        )
     session.sparkContext.setLogLevel("FATAL")  # failures reach the user as exceptions that name the element
     return session
+
+
+def has_kafka(session: SparkSession) -> bool:
+    """Whether the session can read and write Kafka."""
+    jvm: Any = session._jvm
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    try:
+        jvm.java.lang.Class.forName("org.apache.spark.sql.kafka010.KafkaSourceProvider", False, loader)
+        return True
+    except Py4JJavaError:
+        return False

@@ -1,0 +1,47 @@
+"""`jettison kafka`: a broker on this machine, with trips in it, to try things with."""
+
+from __future__ import annotations
+
+import signal
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jettison.app.screen import err
+from jettison.errors import StartError
+
+_FOREVER_S = 1e9
+
+
+def kafka(
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port on 127.0.0.1.")] = 9092,
+    topic: Annotated[str, typer.Option(help="The topic that trips are sent to.")] = "trips",
+    rate: Annotated[float, typer.Option(metavar="ROWS_PER_S", min=0, help="Trips per second; 0 sends none.")] = 2000.0,
+) -> None:
+    """Start an Apache Kafka broker on loopback and send taxi trips to it. Ctrl-C ends both; the data is gone then."""
+    try:
+        from jettison.experiments.broker import Broker
+        from jettison.experiments.producer import producing
+    except ModuleNotFoundError as error:
+        raise StartError(f"jettison kafka needs {error.name}: pip install 'jettison[kafka]'.") from error
+    from jettison.network.rates import Constant
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with tempfile.TemporaryDirectory(prefix="jettison-kafka-") as name:
+        with err.status("starting Kafka (the first time its jars are fetched from Maven Central)"):
+            broker = Broker(Path(name), port)
+            broker.start()
+        try:
+            broker.create(topic)
+            typer.echo(f"Kafka listens on {broker.servers}; topic {topic!r} has 2 partitions")
+            if rate == 0:
+                broker.wait()
+            typer.echo(f"{rate:,.0f} trips per second go to {topic!r}: try jettison run examples/kafka.yaml --for 30")
+            with producing(broker.servers, topic, Constant(rate), _FOREVER_S, Path(name) / "sent"):
+                broker.wait()
+        except KeyboardInterrupt:
+            typer.echo("stopping")
+        finally:
+            broker.stop()

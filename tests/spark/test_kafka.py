@@ -1,0 +1,359 @@
+"""Kafka as source, sink and keeper of shed rows, against a real broker."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+import urllib.request
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
+from pyspark.sql import SparkSession
+from tests.spark.running import FREE, ended, ledger, log_plans, until
+
+import jettison as jt
+from jettison.experiments.broker import Broker
+from jettison.experiments.producer import send
+from jettison.network.kafka import Kafka
+from jettison.plan.plan import Plan, Random
+from jettison.spark import reading
+from jettison.spark.drops import RECORD, identity_of, keeps
+from jettison.spark.files import LocalFolder
+from jettison.spark.kafka import read_between
+from jettison.spark.logs import PlanLog
+from jettison.spark.watch import Watch
+
+TRIGGER = "200 milliseconds"
+SCHEMA = "trip long, fare double"
+
+
+@pytest.fixture
+def topic(broker: Broker) -> str:
+    """A topic of its own, with two partitions."""
+    name = f"t-{uuid.uuid4().hex[:8]}"
+    broker.create(name)
+    return name
+
+
+def earliest(broker: Broker, topic: str, **others: Any) -> Kafka:
+    return jt.kafka(broker.servers, topic, **{"schema": SCHEMA, "starting_offsets": "earliest", **others})
+
+
+def trip(number: int) -> bytes:
+    return b'{"trip": %d, "fare": %d.5}' % (number, number % 100)
+
+
+def passing(source: Kafka, **others: Any) -> jt.Network:
+    """Source trips to output out."""
+    net = jt.Network("passing")
+    net.source("trips", source, **others).output("out")
+    return net
+
+
+def start(net: jt.Network, checkpoint: Path, sink: Any, **others: Any) -> jt.Run:
+    options = {"trigger": TRIGGER, "profile": FREE, **others}
+    return jt.start(net, sinks={"out": sink}, checkpoint=str(checkpoint), **options)
+
+
+def records(broker: Broker, topic: str) -> list[Message]:
+    """All that a topic holds."""
+    ends = broker.ends(topic)
+    consumer = Consumer({"bootstrap.servers": broker.servers, "group.id": "test", "enable.auto.commit": False})
+    consumer.assign([TopicPartition(topic, int(number), 0) for number in ends])
+    found: list[Message] = []
+    deadline = time.monotonic() + 30
+    while len(found) < sum(ends.values()) and time.monotonic() < deadline:
+        found += consumer.consume(1000, timeout=0.5)
+    consumer.close()
+    return found
+
+
+def headers(message: Message) -> dict[str, str]:
+    return {name: value.decode() for name, value in message.headers() or []}
+
+
+def test_records_come_in_and_go_out(
+    spark: SparkSession, broker: Broker, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "count_rows", lambda *_: pytest.fail("the size is in the offsets: nothing is counted"))
+    send(broker.servers, topic, [trip(number) for number in range(300)])
+    broker.create(f"{topic}-out")
+    run = start(passing(earliest(broker, topic)), tmp_path, jt.kafka(broker.servers, f"{topic}-out", key="trip"))
+    until(run, lambda: run.report().rows_in == 300)
+    send(broker.servers, topic, [trip(number) for number in range(300, 500)])
+    ended(run, 500)
+
+    sent = records(broker, f"{topic}-out")
+    assert sorted(int(message.key()) for message in sent) == list(range(500))
+    assert all(json.loads(m.value()) == {"fare": int(m.key()) % 100 + 0.5} for m in sent)
+    assert {headers(message)["batch"] for message in sent} <= {str(sample.batch) for sample, _ in run.history}
+    assert sum(sample.rows_in["trips"] for sample, _ in run.history) == 500
+
+
+def test_records_that_do_not_parse_go_to_a_topic_as_they_were(
+    spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    bad = [b"{", b"", b'{"trip": "x"}', b"\xff\xfe", b"[]"]
+    send(broker.servers, topic, [trip(1), *bad, trip(2)])
+    broker.create(f"{topic}-bad")
+    out = jt.memory()
+    run = start(passing(earliest(broker, topic)), tmp_path, out, rejects=jt.kafka(broker.servers, f"{topic}-bad"))
+    ended(run, 7)
+
+    assert sorted(row.trip for row in out.rows) == [1, 2]
+    assert run.report().rows_rejected == 5
+    kept = records(broker, f"{topic}-bad")
+    assert sorted(message.value() or b"" for message in kept) == sorted(bad)
+    for message in kept:
+        assert {"arc": "trips", "reason": "does not parse", "topic": topic}.items() <= headers(message).items()
+        assert int(headers(message)["offset"]) >= 0
+
+
+def test_drops_judge_topic_partition_and_offset_and_what_they_shed_is_kept(
+    spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    send(broker.servers, topic, [trip(7)] * 400)  # alike: only their offsets tell them apart
+    broker.create(f"{topic}-shed")
+    log_plans(tmp_path, [Plan({"trips": Random(0.3)}, "tested")], {"trips": 400})
+    out = jt.memory()
+    shed = {"trips": jt.kafka(broker.servers, f"{topic}-shed")}
+    source = earliest(broker, topic)
+    run = ended(start(passing(source), tmp_path, out, on_shed=shed), 400)
+
+    ends = broker.ends(topic)
+    rows = read_between(spark, source, {topic: dict.fromkeys(ends, 0)}, {topic: ends})
+    judged = (
+        rows.selectExpr("*", identity_of(RECORD)).selectExpr("*", f"{keeps('trips', Random(0.3))} AS kept").collect()
+    )
+    kept = [row for row in judged if row.kept]
+    assert 60 < len(kept) < 180
+    assert len(out.rows) == len(kept)
+    aside = records(broker, f"{topic}-shed")
+    assert all(message.value() == trip(7) for message in aside)
+    found = {(int(headers(m)["partition"]), int(headers(m)["offset"])) for m in aside}
+    assert found == {(row._jt_partition, row._jt_offset) for row in judged if not row.kept}
+    assert {headers(m)["reason"] for m in aside} == {"tested"}
+    assert run.report().rows_shed == 400 - len(kept)
+
+
+def test_an_output_keeps_what_is_shed_anywhere_on_its_way(
+    spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    send(broker.servers, topic, [trip(number) for number in range(300)])
+    net = jt.Network("two")
+    cheap = net.source("trips", earliest(broker, topic, timestamp="sent"), event_time="sent").where(
+        "fare < 50", name="cheap"
+    )
+    cheap.output("low")
+    cheap.where("trip >= 0", name="all").output("other")
+    log_plans(tmp_path, [Plan({"trips": Random(0.5), "cheap>low": Random(0.4)}, "tested")], {"trips": 300})
+    low, other = jt.memory(), jt.memory()
+    run = jt.start(
+        net,
+        sinks={"low": low, "other": other},
+        checkpoint=str(tmp_path),
+        trigger=TRIGGER,
+        profile=FREE,
+        on_shed={"low": jt.parquet(f"{tmp_path}/low"), "trips": jt.parquet(f"{tmp_path}/trips")},
+    )
+    ended(run, 300)
+
+    shed = spark.read.parquet(f"{tmp_path}/low").collect()
+    at_input = [row for row in shed if row._arc == "trips"]
+    assert {row._arc for row in shed} == {"trips", "cheap>low"}
+    assert len(at_input) == spark.read.parquet(f"{tmp_path}/trips").count()
+    below = sorted(json.loads(row.value)["trip"] for row in shed if row._arc == "cheap>low")
+    assert sorted([*below, *(row.trip for row in low.rows)]) == sorted(row.trip for row in other.rows)
+    assert (
+        len(at_input)
+        + sum(entry["rows_in"] - entry["rows_shed"] for entry in ledger(tmp_path) if entry["arc"] == "trips")
+        == 300
+    )
+    assert all(row._event_time is not None for row in shed)
+    assert all(row.topic == topic for row in at_input)
+
+
+def test_names_that_kafka_uses_may_be_fields_and_records_have_a_time(
+    spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    value = {"value": "v", "timestamp": "2026-01-01T00:00:00Z", "topic": "mine", "offset": 7, "key": "inner"}
+    producer, sent_ms = Producer({"bootstrap.servers": broker.servers}), int(1000 * time.time()) - 60_000
+    producer.produce(topic, value=json.dumps(value), key=b"k", timestamp=sent_ms)
+    producer.flush()
+    schema = "value string, timestamp timestamp, topic string, offset long, key string"
+    out = jt.memory()
+    source = earliest(broker, topic, schema=schema, key="record_key", timestamp="sent")
+    run = ended(start(passing(source, event_time="sent"), tmp_path, out), 1)
+
+    (row,) = out.rows
+    assert (row.value, row.topic, row.offset, row.key, row.record_key) == ("v", "mine", 7, "inner", "k")
+    assert row.sent.timestamp() * 1000 == sent_ms
+    assert run.report().outputs["out"].latency_ms["max"] is not None
+
+
+def test_text_as_it_is(spark: SparkSession, broker: Broker, topic: str, tmp_path: Path) -> None:
+    send(broker.servers, topic, [b"one", b"{not json"])
+    broker.create(f"{topic}-out")
+    source = earliest(broker, topic, value="text", schema="line string")
+    ended(start(passing(source), tmp_path, jt.kafka(broker.servers, f"{topic}-out", value="text")), 2)
+    assert sorted(message.value() for message in records(broker, f"{topic}-out")) == [b"one", b"{not json"]
+
+
+def test_a_topic_may_be_given_at_the_start_beside_another_source(
+    spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    send(broker.servers, topic, [trip(number) for number in range(50)])
+    net = jt.Network("both")
+    net.source("trips", SCHEMA).output("out")
+    net.source("ticks", "timestamp timestamp, value long", id=["value"]).output("other")
+    out, other = jt.memory(), jt.memory()
+    ticks = spark.readStream.format("rate").option("rowsPerSecond", 10).load()
+    run = jt.start(
+        net,
+        {"trips": earliest(broker, topic), "ticks": ticks},
+        {"out": out, "other": other},
+        checkpoint=str(tmp_path),
+        trigger=TRIGGER,
+        profile=FREE,
+    )
+    until(run, lambda: len(out.rows) >= 50 and len(other.rows) >= 5)
+    run.stop()
+    assert sorted(row.trip for row in out.rows) == list(range(50))
+    assert sum(sample.rows_in["trips"] for sample, _ in run.history) == 50
+
+
+def test_a_run_goes_on_where_it_stopped(spark: SparkSession, broker: Broker, topic: str, tmp_path: Path) -> None:
+    net, out = passing(earliest(broker, topic)), jt.parquet(f"{tmp_path}/out")
+    for first in (0, 200):
+        send(broker.servers, topic, [trip(number) for number in range(first, first + 200)])
+        ended(start(net, tmp_path / "checkpoint", out), 200)
+    delivered = sorted(row.trip for row in spark.read.parquet(f"{tmp_path}/out").collect())
+    assert delivered == list(range(400))
+
+
+def test_rates_and_lag_are_told(spark: SparkSession, broker: Broker, topic: str, tmp_path: Path) -> None:
+    run = start(passing(earliest(broker, topic)), tmp_path, jt.memory(), metrics_port=0)
+    for first in range(0, 1500, 100):
+        send(broker.servers, topic, [trip(number) for number in range(first, first + 100)])
+        time.sleep(0.1)
+    until(run, lambda: run.report().rows_in == 1500)
+    assert run.metrics is not None
+    with urllib.request.urlopen(f"http://127.0.0.1:{run.metrics.port}/metrics") as answer:
+        shown = answer.read().decode()
+    run.stop()
+    assert f'jettison_lag_records{{topic="{topic}"}}' in shown
+    assert f'jettison_topic_rows_per_second{{topic="{topic}"}}' in shown
+    rates = [sample.topics[topic].rows_per_s for sample, _ in run.history if topic in sample.topics]
+    assert 100 < max(rates) < 5000
+    assert f"topic {topic}:" in str(run.report())
+
+
+def test_a_look_at_the_broker(spark: SparkSession, broker: Broker, topic: str) -> None:
+    send(broker.servers, topic, [trip(number) for number in range(40)])
+    watch = Watch(spark, earliest(broker, topic))
+    seen = watch.look(learn=True)
+    assert seen is not None
+    assert sum(seen.latest[topic].values()) == 40
+    assert seen.earliest[topic] == {"0": 0, "1": 0}
+    assert watch.lag({topic: {"0": 0, "1": 0}}, seen)[topic].lag_rows == 40
+    watch.close()
+    nowhere = Watch(spark, jt.kafka("127.0.0.1:9", "t"), timeout_ms=300)
+    assert nowhere.look() is None, "a broker that does not answer is not waited for"
+    nowhere.close()
+
+
+def test_records_that_are_gone_end_a_run_that_must_not_lose_any(
+    spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    send(broker.servers, topic, [trip(number) for number in range(100)])
+    net, out = passing(earliest(broker, topic)), jt.memory()
+    ended(start(net, tmp_path, out), 100)
+    send(broker.servers, topic, [trip(number) for number in range(100, 300)])
+    broker.forget(topic, {number: end - 20 for number, end in broker.ends(topic).items()})
+    run = start(net, tmp_path, out)
+    with pytest.raises(jt.SourceError, match=r"160 records are gone.*fail_on_data_loss=False"):
+        until(run, lambda: False)
+
+    forgiving = passing(earliest(broker, topic, fail_on_data_loss=False))
+    run = ended(start(forgiving, tmp_path, out), 40)
+    assert run.report().rows_gone == 160
+    assert "160 records were gone" in str(run.report())
+    assert [(e["rows_shed"], e["reason"]) for e in ledger(tmp_path) if e["reason"].startswith("gone")] == [
+        (160, "gone before it was read")
+    ]
+    assert len(out.rows) == 140
+
+
+def test_a_topic_made_anew_is_read_from_its_first_record(
+    spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    send(broker.servers, topic, [trip(number) for number in range(100)])
+    source = earliest(broker, topic, fail_on_data_loss=False)
+    out = jt.parquet(f"{tmp_path}/out")
+    ended(start(passing(source), tmp_path / "checkpoint", out), 100)
+    broker.delete(topic)
+    broker.create(topic)
+    send(broker.servers, topic, [trip(number) for number in range(1000, 1300)])  # longer than the old one was
+    strict = start(passing(earliest(broker, topic)), tmp_path / "checkpoint", out)
+    with pytest.raises(jt.SourceError, match=f"topic '{topic}' was made anew"):
+        until(strict, lambda: False)
+    ended(start(passing(source), tmp_path / "checkpoint", out), 300)
+    delivered = sorted(row.trip for row in spark.read.parquet(f"{tmp_path}/out").collect())
+    assert delivered == [*range(100), *range(1000, 1300)]
+    log = PlanLog(LocalFolder(tmp_path / "checkpoint"))
+    anew = [logged for logged in map(log.read, log.batches()) if logged is not None and logged.begins]
+    assert [logged.begins for logged in anew] == [{"trips": {topic: {"0": 0, "1": 0}}}]
+
+
+def test_a_topic_that_is_not_there(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
+    run = start(passing(earliest(broker, "no-such-topic")), tmp_path, jt.memory())
+    with pytest.raises(jt.SourceError, match=r"The topic does not exist: make it"):
+        until(run, lambda: False)
+
+
+def test_a_sink_whose_key_is_no_column(spark: SparkSession, broker: Broker, topic: str, tmp_path: Path) -> None:
+    send(broker.servers, topic, [trip(1)])
+    run = start(passing(earliest(broker, topic)), tmp_path, jt.kafka(broker.servers, topic, key="zone"))
+    with pytest.raises(jt.SinkError, match=r"output 'out': .*no column 'zone' for the key"):
+        until(run, lambda: False)
+
+
+@pytest.mark.parametrize(
+    ("on_shed", "fault"),
+    [
+        ({"fares": jt.memory()}, r"'fares' is neither an output nor an arc.*Arcs: trips, trips>out"),
+        ({"out": 5}, "5 is not"),
+    ],
+)
+def test_shed_rows_are_kept_where_there_are_some(
+    spark: SparkSession, broker: Broker, topic: str, tmp_path: Path, on_shed: dict[str, Any], fault: str
+) -> None:
+    with pytest.raises(jt.StartError, match=fault):
+        start(passing(earliest(broker, topic)), tmp_path, jt.memory(), on_shed=on_shed)
+
+
+def test_without_the_connector_one_sentence_says_what_to_do(tmp_path: Path) -> None:
+    script = """
+import jettison as jt
+spark = jt.local_session()
+net = jt.Network("n")
+net.source("trips", jt.kafka("127.0.0.1:9092", "trips", schema="trip long")).output("out")
+try:
+    jt.start(net, sinks={"out": jt.memory()})
+except jt.StartError as error:
+    print(error)
+try:
+    jt.local_session(kafka=True)
+except jt.StartError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    first, second = done.stdout.strip().splitlines()
+    assert first.startswith("this Spark session has no Kafka connector: make it with jt.local_session(kafka=True)")
+    assert "org.apache.spark:spark-sql-kafka-0-10_2.13:" in first
+    assert second.startswith("Spark runs in this process already, without the Kafka connector")
