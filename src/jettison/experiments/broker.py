@@ -106,6 +106,13 @@ class Broker:
                 self._process.wait()
             self._process = None
 
+    def kill(self) -> None:
+        """End it as a crash does."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
     def wait(self) -> None:
         """Until it ends by itself or by a signal."""
         if self._process is not None:

@@ -1,6 +1,6 @@
 """What goes wrong with Kafka, done to a run: nothing that Kafka still has is lost or doubled in the parquet sink.
 
-The broker is stopped and started; partitions are added; retention passes the reader while it is down; the topic is
+The broker is stopped for a while, and killed, and started again; partitions are added; retention passes the reader while it is down; the topic is
 deleted and made anew. A run that fails is started again on its checkpoint, as a supervisor would.
 """
 
@@ -95,7 +95,7 @@ class Supervised:
 
 
 def run(*, quick: bool, say: Say) -> Result:
-    each = 500 if quick else 20_000
+    each, away_s = (500, 2.0) if quick else (20_000, 25.0)
     spark = local_session(kafka=True)
     with running_broker(say) as broker, tempfile.TemporaryDirectory(prefix="jettison-faults-") as name:
         broker.create(_TOPIC)
@@ -116,7 +116,11 @@ def run(*, quick: bool, say: Say) -> Result:
 
         def restart() -> None:
             broker.stop()
-            time.sleep(2)
+            time.sleep(away_s)
+            broker.start()
+
+        def kill() -> None:
+            broker.kill()
             broker.start()
 
         def renew() -> None:
@@ -135,6 +139,7 @@ def run(*, quick: bool, say: Say) -> Result:
 
         step("no fault", lambda: None)
         step("broker stopped and started", restart)
+        step("broker killed and started", kill)
         step("partitions added", lambda: broker.widen(_TOPIC, 4))
         step("retention passes the reader", retention)
         step("topic deleted and made anew", renew)
