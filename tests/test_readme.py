@@ -7,11 +7,16 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from typer.testing import CliRunner
 
 from jettison.app.cli import app
+from jettison.network.rates import Constant
+
+if TYPE_CHECKING:
+    from jettison.experiments.broker import Broker
 
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 
@@ -23,7 +28,7 @@ def blocks(language: str) -> list[str]:
 @pytest.mark.spark
 @pytest.mark.slow
 def test_the_network_runs_as_written(tmp_path: Path) -> None:
-    (code,) = blocks("python")
+    code, _ = blocks("python")
     script = tmp_path / "readme.py"
     script.write_text(code, encoding="utf-8")
     done = subprocess.run([sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, timeout=240)
@@ -31,6 +36,23 @@ def test_the_network_runs_as_written(tmp_path: Path) -> None:
     assert "network taxi" in done.stdout
     assert "fares" in done.stdout
     assert list((tmp_path / "out" / "fares").glob("batch=*/*.parquet"))
+
+
+@pytest.mark.slow
+def test_the_network_on_kafka_runs_as_written(broker: Broker, tmp_path: Path) -> None:
+    from jettison.experiments.producer import producing
+
+    _, code = blocks("python")
+    script = tmp_path / "readme.py"
+    script.write_text(code.replace("localhost:9092", broker.servers).replace("timeout=20", "timeout=12"))
+    for topic in ("trips", "alerts", "shed", "rejects"):
+        broker.create(topic)
+    with producing(broker.servers, "trips", Constant(1000.0), 60.0, tmp_path / "sent"):
+        done = subprocess.run([sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "topic trips: " in done.stdout
+    assert list((tmp_path / "out" / "fares").glob("batch=*/*.parquet"))
+    assert sum(broker.ends("alerts").values()) > 0
 
 
 @pytest.mark.core
@@ -48,5 +70,5 @@ def test_the_commands_that_need_no_spark_work(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.core
 def test_make_has_the_targets_that_are_named() -> None:
     makefile = (Path(__file__).parent.parent / "Makefile").read_text(encoding="utf-8")
-    for target in re.findall(r"^make (\w+)", README, flags=re.M):
+    for target in re.findall(r"^make ([\w-]+)", README, flags=re.M):
         assert re.search(rf"^{target}:", makefile, flags=re.M), target

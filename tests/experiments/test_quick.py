@@ -7,7 +7,18 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from jettison.experiments import burst, overhead, overload, planning, recovery
+from jettison.experiments import (
+    burst,
+    kafka_faults,
+    kafka_lag,
+    kafka_late_parse,
+    kafka_rate,
+    overhead,
+    overload,
+    planning,
+    recovery,
+)
+from jettison.experiments.broker import Broker
 from jettison.experiments.capacity import Capacity
 from jettison.experiments.harness import EXPERIMENTS, Result, save
 from jettison.experiments.workload import taxi_network
@@ -66,6 +77,35 @@ def test_recovery(spark: SparkSession, tmp_path: Path) -> None:
     drawn(result, tmp_path)
 
 
+def test_kafka_lag(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
+    result = kafka_lag.run(quick=True, say=quiet, capacity=given_capacity(), broker=broker)
+    assert {"max_lag_triggers", "native_max_lag_triggers"} <= set(result.metrics)
+    assert {row["run"] for row in result.rows} == {"jettison", "native"}
+    assert result.metrics["read_rows_per_s"] > 0
+    drawn(result, tmp_path)
+
+
+def test_kafka_rate(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
+    result = kafka_rate.run(quick=True, say=quiet, capacity=given_capacity(), broker=broker)
+    assert {"mean_error", "p90_error", "correlation"} <= set(result.metrics)
+    assert abs(result.metrics["mean_error"]) < 0.3
+    drawn(result, tmp_path)
+
+
+def test_kafka_late_parse(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
+    result = kafka_late_parse.run(quick=True, say=quiet, broker=broker)
+    assert result.metrics["gain"] > 0
+    drawn(result, tmp_path)
+
+
+def test_kafka_faults(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
+    result = kafka_faults.run(quick=True, say=quiet, broker=broker)
+    assert (result.metrics["lost"], result.metrics["doubled"]) == (0, 0)
+    assert result.metrics["gone_counted"] == result.metrics["gone_really"] > 0
+    drawn(result, tmp_path)
+
+
 def test_every_experiment_of_the_list_is_here() -> None:
     tested = {"overload", "burst", "overhead", "planning", "recovery"}
+    tested |= {"kafka-lag", "kafka-rate", "kafka-late-parse", "kafka-faults"}
     assert {experiment.name for experiment in EXPERIMENTS} == tested

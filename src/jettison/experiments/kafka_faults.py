@@ -1,7 +1,8 @@
 """What goes wrong with Kafka, done to a run: nothing that Kafka still has is lost or doubled in the parquet sink.
 
-The broker is stopped for a while, and killed, and started again; partitions are added; retention passes the reader while it is down; the topic is
-deleted and made anew. A run that fails is started again on its checkpoint, as a supervisor would.
+The broker is stopped for a while, and killed, and started again; partitions are added; retention passes the reader
+while it is down; the topic is deleted and made anew. A run that fails is started again on its checkpoint, as a
+supervisor would.
 """
 
 from __future__ import annotations
@@ -94,14 +95,14 @@ class Supervised:
         return found
 
 
-def run(*, quick: bool, say: Say) -> Result:
+def run(*, quick: bool, say: Say, broker: Broker | None = None) -> Result:
     each, away_s = (500, 2.0) if quick else (20_000, 25.0)
     spark = local_session(kafka=True)
-    with running_broker(say) as broker, tempfile.TemporaryDirectory(prefix="jettison-faults-") as name:
-        broker.create(_TOPIC)
-        supervised = Supervised(spark, broker, Path(name))
+    with running_broker(say, broker) as kafka, tempfile.TemporaryDirectory(prefix="jettison-faults-") as name:
+        kafka.create(_TOPIC)
+        supervised = Supervised(spark, kafka, Path(name))
         supervised.start()
-        sent, forgotten = _Sent(broker), 0
+        sent, forgotten = _Sent(kafka), 0
         expected: set[int] = set()
         steps: list[dict[str, Any]] = []
 
@@ -115,32 +116,32 @@ def run(*, quick: bool, say: Say) -> Result:
             steps.append({"fault": what, "all_came": came, "seconds": took, "failures": len(supervised.failures)})
 
         def restart() -> None:
-            broker.stop()
+            kafka.stop()
             time.sleep(away_s)
-            broker.start()
+            kafka.start()
 
         def kill() -> None:
-            broker.kill()
-            broker.start()
+            kafka.kill()
+            kafka.start()
 
         def renew() -> None:
-            broker.delete(_TOPIC)
-            broker.create(_TOPIC)
+            kafka.delete(_TOPIC)
+            kafka.create(_TOPIC)
 
         def retention() -> None:
             nonlocal forgotten
             supervised.stop()
-            before = broker.ends(_TOPIC)
+            before = kafka.ends(_TOPIC)
             sent.take(each)
-            middle = {number: (before[number] + end) // 2 for number, end in broker.ends(_TOPIC).items()}
-            broker.forget(_TOPIC, middle)
+            middle = {number: (before[number] + end) // 2 for number, end in kafka.ends(_TOPIC).items()}
+            kafka.forget(_TOPIC, middle)
             forgotten = sum(middle[number] - before[number] for number in before)
-            expected.update(_still_there(broker, _TOPIC, middle))
+            expected.update(_still_there(kafka, _TOPIC, middle))
 
         step("no fault", lambda: None)
         step("broker stopped and started", restart)
         step("broker killed and started", kill)
-        step("partitions added", lambda: broker.widen(_TOPIC, 4))
+        step("partitions added", lambda: kafka.widen(_TOPIC, 4))
         step("retention passes the reader", retention)
         step("topic deleted and made anew", renew)
         supervised.stop()

@@ -26,22 +26,21 @@ from jettison.spark.runtime import start
 from jettison.spark.session import local_session
 
 _LEVELS = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
-_WARM_S = 8.0
 _HEADROOM = 0.8
 
 
-def run(*, quick: bool, say: Say, capacity: Capacity | None = None) -> Result:
-    """Measure; `capacity` may be given to save the time of measuring it."""
-    seconds = 12.0 if quick else 72.0
+def run(*, quick: bool, say: Say, capacity: Capacity | None = None, broker: Broker | None = None) -> Result:
+    """Measure; `capacity` and a broker may be given to save time."""
+    seconds, warm_s = (6.0, 3.0) if quick else (72.0, 8.0)
     spark = local_session(kafka=True)
-    with running_broker(say) as broker:
-        capacity = capacity or kafka_capacity(spark, broker, say, batches=4 if quick else 8)
-        rate = _rising(capacity, seconds)
+    with running_broker(say, broker) as kafka:
+        capacity = capacity or kafka_capacity(spark, kafka, say, batches=4 if quick else 8)
+        rate = _rising(capacity, seconds, warm_s)
         runs = {}
         for name, work in (("jettison", _jettison), ("native", _native)):
             say(f"{name}: injection rises to {_LEVELS[-1]:g} x capacity within {seconds:.0f} s")
-            broker.create(name)
-            runs[name] = _measured(spark, broker, name, work, capacity, rate, seconds)
+            kafka.create(name)
+            runs[name] = _measured(spark, kafka, name, work, capacity, rate, warm_s, seconds)
     worst = {name: max((row["lag_triggers"] for row in rows), default=0.0) for name, rows in runs.items()}
     growth = _late_over_early(runs["native"])
     return Result(
@@ -68,15 +67,15 @@ def run(*, quick: bool, say: Say, capacity: Capacity | None = None) -> Result:
     )
 
 
-def _rising(capacity: Capacity, seconds: float) -> Rate:
+def _rising(capacity: Capacity, seconds: float, warm_s: float) -> Rate:
     """Half the capacity while the query warms up, then six levels, each for a sixth of the time."""
     each = seconds / len(_LEVELS)
-    times = (0.0, *(_WARM_S + each * number for number in range(len(_LEVELS))))
+    times = (0.0, *(warm_s + each * number for number in range(len(_LEVELS))))
     return Trace(times, tuple(capacity.rows_per_s * level for level in (_LEVELS[0], *_LEVELS)))
 
 
 def _measured(
-    spark: Any, broker: Broker, topic: str, work: Any, capacity: Capacity, rate: Rate, seconds: float
+    spark: Any, broker: Broker, topic: str, work: Any, capacity: Capacity, rate: Rate, warm_s: float, seconds: float
 ) -> list[dict[str, Any]]:
     """One row per sample of the lag, from when the query is warm."""
     with tempfile.TemporaryDirectory(prefix="jettison-lag-") as name:
@@ -86,17 +85,17 @@ def _measured(
         stop = work(spark, read, folder, capacity)
         try:
             with (
-                producing(broker.servers, topic, rate, _WARM_S + seconds, log) as producer,
+                producing(broker.servers, topic, rate, warm_s + seconds, log) as producer,
                 LagMeter(broker.servers, topic, 2, lambda: committed(checkpoint)) as meter,
             ):
-                producer.wait(_WARM_S + seconds + 60)
+                producer.wait(warm_s + seconds + 60)
         finally:
             stop()
         truth = Truth.read(log)
         rows = []
         trigger_s = capacity.trigger_ms / 1000
         for moment, lag in meter.samples:
-            elapsed = moment - truth.times_s[0] - _WARM_S
+            elapsed = moment - truth.times_s[0] - warm_s
             if elapsed < 0 or moment > truth.times_s[-1]:
                 continue
             arriving = truth.rows_per_s(moment - trigger_s, moment)

@@ -22,18 +22,19 @@ from jettison.spark.kafka import read_between
 from jettison.spark.session import local_session
 from jettison.spark.sinks import FormatSink
 
+_TOPIC = "late-parse"
 _KEEP = 0.2
 _PLACES = {"before parsing": "trips", "after parsing": "trips>paid"}
 
 
-def run(*, quick: bool, say: Say) -> Result:
+def run(*, quick: bool, say: Say, broker: Broker | None = None) -> Result:
     rows, rounds = (20_000, 3) if quick else (300_000, 12)
     spark = local_session(kafka=True)
-    with running_broker(say) as broker:
-        broker.create("trips")
+    with running_broker(say, broker) as kafka:
+        kafka.create(_TOPIC)
         say(f"sending {rows:,} trips")
-        fill(broker.servers, "trips", rows)
-        times = _alternate(spark, broker, rows, rounds, say)
+        fill(kafka.servers, _TOPIC, rows)
+        times = _alternate(spark, kafka, rows, rounds, say)
     median = {place: statistics.median(seconds) for place, seconds in times.items()}
     gain = median["after parsing"] / median["before parsing"]
     table = [
@@ -53,13 +54,13 @@ def run(*, quick: bool, say: Say) -> Result:
 
 def _alternate(spark: Any, broker: Broker, rows: int, rounds: int, say: Say) -> dict[str, list[float]]:
     """Seconds per round and place; the first rounds warm up and do not count."""
-    topic = Kafka(broker.servers, "trips")
+    topic = Kafka(broker.servers, _TOPIC)
     graph = taxi_network(topic).graph
     sinks = {output.name: FormatSink("noop") for output in graph.outputs}
     runner = BatchRunner(spark, graph, sinks, {}, FormatSink("noop"))
     runner.shared = frozenset({"scored"})
-    found = broker.ends("trips")
-    start, end = {"trips": dict.fromkeys(found, 0)}, {"trips": found}
+    found = broker.ends(_TOPIC)
+    start, end = {_TOPIC: dict.fromkeys(found, 0)}, {_TOPIC: found}
     times: dict[str, list[float]] = {place: [] for place in _PLACES}
     warm = max(1, rounds // 4)
     for number in range(warm + rounds):

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from jettison.experiments.broker import Broker
 from jettison.experiments.capacity import Capacity, parquet_sinks
 from jettison.experiments.harness import Result, Say
 from jettison.experiments.kafka_runs import kafka_capacity, running_broker
@@ -24,23 +25,23 @@ from jettison.network.rates import Trace
 from jettison.spark.runtime import Run, start
 from jettison.spark.session import local_session
 
+_TOPIC = "rate"
 _LEVELS = (0.6, 1.4, 2.2, 3.0, 2.2, 1.4, 0.6, 1.8, 2.6, 1.8, 0.6)
-_WARM_S = 8.0
 
 
-def run(*, quick: bool, say: Say, capacity: Capacity | None = None) -> Result:
-    """Measure; `capacity` may be given to save the time of measuring it."""
-    each_s = 3.0 if quick else 9.0
+def run(*, quick: bool, say: Say, capacity: Capacity | None = None, broker: Broker | None = None) -> Result:
+    """Measure; `capacity` and a broker may be given to save time."""
+    each_s, warm_s = (2.0, 3.0) if quick else (9.0, 8.0)
     levels = _LEVELS[:5] if quick else _LEVELS
     spark = local_session(kafka=True)
-    with running_broker(say) as broker, tempfile.TemporaryDirectory(prefix="jettison-rate-") as name:
-        capacity = capacity or kafka_capacity(spark, broker, say, batches=4 if quick else 8)
-        broker.create("trips")
-        times = (0.0, *(_WARM_S + each_s * number for number in range(len(levels))))
+    with running_broker(say, broker) as kafka, tempfile.TemporaryDirectory(prefix="jettison-rate-") as name:
+        capacity = capacity or kafka_capacity(spark, kafka, say, batches=4 if quick else 8)
+        kafka.create(_TOPIC)
+        times = (0.0, *(warm_s + each_s * number for number in range(len(levels))))
         rate = Trace(times, tuple(capacity.rows_per_s * level for level in (levels[0], *levels)))
-        seconds = _WARM_S + each_s * len(levels)
+        seconds = warm_s + each_s * len(levels)
         say(f"injection up and down around {capacity.rows_per_s:,.0f} rows/s for {seconds:.0f} s")
-        network = taxi_network(Kafka(broker.servers, "trips", starting_offsets="earliest"))
+        network = taxi_network(Kafka(kafka.servers, _TOPIC, starting_offsets="earliest"))
         running = start(
             network,
             sinks=parquet_sinks(network, Path(name) / "out"),
@@ -50,11 +51,11 @@ def run(*, quick: bool, say: Say, capacity: Capacity | None = None) -> Result:
             shared=capacity.shared,
         )
         log = Path(name) / "sent"
-        with producing(broker.servers, "trips", rate, seconds, log) as producer:
+        with producing(kafka.servers, _TOPIC, rate, seconds, log) as producer:
             producer.wait(seconds + 60)
         time.sleep(capacity.trigger_ms / 1000)
         running.stop()
-        rows = _compared(running, Truth.read(log))
+        rows = _compared(running, Truth.read(log), warm_s / 2)
     errors = np.array([row["error"] for row in rows])
     shedding = [row for row in rows if row["accuracy"] < 1]
     correlation = _correlation(shedding)
@@ -79,13 +80,13 @@ def run(*, quick: bool, say: Say, capacity: Capacity | None = None) -> Result:
     )
 
 
-def _compared(running: Run, truth: Truth) -> list[dict[str, Any]]:
+def _compared(running: Run, truth: Truth, after_s: float) -> list[dict[str, Any]]:
     """Per batch: estimated and true rate over the same interval, and what was kept."""
     rows = []
-    samples = [(sample, plan, sample.topics["trips"]) for sample, plan in running.history if "trips" in sample.topics]
+    samples = [(sample, plan, sample.topics[_TOPIC]) for sample, plan in running.history if _TOPIC in sample.topics]
     for (_, _, before), (sample, plan, seen) in pairwise(samples):
         began, ended = before.at_s, seen.at_s
-        if ended <= began or began < truth.times_s[0] + _WARM_S / 2 or ended > truth.times_s[-1]:
+        if ended <= began or began < truth.times_s[0] + after_s or ended > truth.times_s[-1]:
             continue
         actual = truth.rows_per_s(began, ended)
         arrived, kept = sample.arcs["trips"]

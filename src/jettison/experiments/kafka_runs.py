@@ -29,8 +29,11 @@ _SIZES = (4_000, 60_000)
 
 
 @contextmanager
-def running_broker(say: Say) -> Iterator[Broker]:
-    """A broker in a temporary folder."""
+def running_broker(say: Say, given: Broker | None = None) -> Iterator[Broker]:
+    """A broker in a temporary folder, or one that runs already."""
+    if given is not None:
+        yield given
+        return
     say("starting a Kafka broker")
     with tempfile.TemporaryDirectory(prefix="jettison-kafka-") as name, Broker(Path(name)) as broker:
         yield broker
