@@ -34,6 +34,8 @@ def topic(**others: object) -> Kafka:
         ({"starting_offsets": "beginning"}, "starting_offsets is 'beginning'"),
         ({"options": {"subscribe": "x"}}, "option 'subscribe' has its own argument: topic"),
         ({"options": {"failOnDataLoss": "false"}}, "its own argument: fail_on_data_loss"),
+        ({"options": {"startingTimestamp": "5"}}, "option 'startingTimestamp' cannot be used here"),
+        ({"options": {"subscribePattern": ".*"}}, "option 'subscribePattern' cannot be used here"),
     ],
 )
 def test_a_topic_is_checked_where_it_is_made(arguments: dict[str, object], fault: str) -> None:
@@ -128,11 +130,12 @@ run:
 def test_places_for_results_rejects_and_shed_rows_may_be_topics() -> None:
     spec = from_yaml(
         RUN + "  sinks: {out: {kafka: {servers: 'a:1', topic: o, key: fare}}}\n"
-        "  rejects: {kafka: {servers: 'a:1', topic: r}}\n  on_shed: {trips: {parquet: shed}}"
+        "  rejects: {kafka: {servers: 'a:1', topic: r, options: {kafka.linger.ms: 5, kafka.x: true}}}\n"
+        "  on_shed: {trips: {parquet: shed}}"
     )
     places = read_places(spec, spec.graph())
     assert places.sinks["out"] == jt.kafka("a:1", "o", key="fare")
-    assert places.rejects == jt.kafka("a:1", "r")
+    assert places.rejects == jt.kafka("a:1", "r", options={"kafka.linger.ms": "5", "kafka.x": "true"})
     assert places.use_kafka
     assert places.sources == {}
 

@@ -67,7 +67,7 @@ def test_rows_that_do_not_parse_are_counted_and_kept(spark: SparkSession, tmp_pa
     assert len(bad) > 30
     assert sorted(map(tuple, out.rows)) == sorted(good)
     rejects = spark.read.parquet(str(tmp_path / "rejects")).collect()
-    assert sorted((json.loads(row.beside)["trip"], row.value) for row in rejects) == sorted(bad)
+    assert sorted((json.loads(row.beside)["trip"], bytes(row.value).decode()) for row in rejects) == sorted(bad)
     assert {(row._arc, row._reason) for row in rejects} == {("trips", "does not parse")}
     report = run.report()
     assert (report.rows_rejected, report.rows_shed) == (len(bad), 1000 - len(kept))

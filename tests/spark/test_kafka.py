@@ -8,6 +8,7 @@ import sys
 import time
 import urllib.request
 import uuid
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -167,7 +168,7 @@ def test_an_output_keeps_what_is_shed_anywhere_on_its_way(
     at_input = [row for row in shed if row._arc == "trips"]
     assert {row._arc for row in shed} == {"trips", "cheap>low"}
     assert len(at_input) == spark.read.parquet(f"{tmp_path}/trips").count()
-    below = sorted(json.loads(row.value)["trip"] for row in shed if row._arc == "cheap>low")
+    below = sorted(json.loads(bytes(row.value))["trip"] for row in shed if row._arc == "cheap>low")
     assert sorted([*below, *(row.trip for row in low.rows)]) == sorted(row.trip for row in other.rows)
     assert (
         len(at_input)
@@ -310,6 +311,53 @@ def test_a_topic_made_anew_is_read_from_its_first_record(
     assert [logged.begins for logged in anew] == [{"trips": {topic: {"0": 0, "1": 0}}}]
 
 
+def in_flight(broker: Broker, topic: str, checkpoint: Path, out: Any) -> None:
+    """A batch of 100 records that is planned and written, and not committed: what a crash leaves."""
+    send(broker.servers, topic, [trip(number) for number in range(100)])
+    ended(start(passing(earliest(broker, topic)), checkpoint, out), 100)
+    send(broker.servers, topic, [trip(number) for number in range(100, 200)])
+    ended(start(passing(earliest(broker, topic)), checkpoint, out), 100)
+    commits = checkpoint / "spark" / "commits"
+    last = max(int(path.name) for path in commits.iterdir() if path.name.isdigit())
+    (commits / str(last)).unlink()
+    (commits / f".{last}.crc").unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("longer", [False, True], ids=["shorter than before", "longer than before"])
+def test_a_batch_that_is_repeated_on_a_topic_made_anew(
+    spark: SparkSession, broker: Broker, topic: str, tmp_path: Path, longer: bool
+) -> None:
+    out, checkpoint = jt.parquet(f"{tmp_path}/out"), tmp_path / "checkpoint"
+    in_flight(broker, topic, checkpoint, out)
+    broker.delete(topic)
+    broker.create(topic)
+    new = range(1000, 1350 if longer else 1040)
+    send(broker.servers, topic, [trip(number) for number in new])
+    strict = start(passing(earliest(broker, topic)), checkpoint, out)
+    with pytest.raises(jt.SourceError, match=f"topic '{topic}' was made anew"):
+        until(strict, lambda: False)
+    run = start(passing(earliest(broker, topic, fail_on_data_loss=False)), checkpoint, out)
+    until(run, lambda: run.report().rows_in >= len(new))
+    send(broker.servers, topic, [trip(number) for number in range(2000, 2010)])
+    ended(run, len(new) + 10)
+    assert run.report().rows_gone == 100
+    delivered = sorted(row.trip for row in spark.read.parquet(f"{tmp_path}/out").collect())
+    # what the first attempt had written stays, as nothing takes its place; of the new topic everything comes, once
+    assert delivered == [*range(200), *new, *range(2000, 2010)]
+
+
+def test_an_identity_inside_the_value_is_parsed_alone(
+    spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    send(broker.servers, topic, [trip(number % 50) for number in range(400)])
+    log_plans(tmp_path, [Plan({"trips": Random(0.5)}, "tested")], {"trips": 400})
+    out = jt.memory()
+    ended(start(passing(earliest(broker, topic), id=["trip"]), tmp_path, out), 400)
+    kept = Counter(row.trip for row in out.rows)
+    assert set(kept.values()) == {8}, "all records of a trip fare alike"
+    assert 10 < len(kept) < 40
+
+
 def test_a_topic_that_is_not_there(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
     run = start(passing(earliest(broker, "no-such-topic")), tmp_path, jt.memory())
     with pytest.raises(jt.SourceError, match=r"The topic does not exist: make it"):
@@ -318,7 +366,8 @@ def test_a_topic_that_is_not_there(spark: SparkSession, broker: Broker, tmp_path
 
 def test_a_sink_whose_key_is_no_column(spark: SparkSession, broker: Broker, topic: str, tmp_path: Path) -> None:
     send(broker.servers, topic, [trip(1)])
-    run = start(passing(earliest(broker, topic)), tmp_path, jt.kafka(broker.servers, topic, key="zone"))
+    broker.create(f"{topic}-out")
+    run = start(passing(earliest(broker, topic)), tmp_path, jt.kafka(broker.servers, f"{topic}-out", key="zone"))
     with pytest.raises(jt.SinkError, match=r"output 'out': .*no column 'zone' for the key"):
         until(run, lambda: False)
 
@@ -335,6 +384,46 @@ def test_shed_rows_are_kept_where_there_are_some(
 ) -> None:
     with pytest.raises(jt.StartError, match=fault):
         start(passing(earliest(broker, topic)), tmp_path, jt.memory(), on_shed=on_shed)
+
+
+def test_sinks_that_would_undo_each_other_are_refused(
+    spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    same = jt.parquet(f"{tmp_path}/same")
+    with pytest.raises(jt.StartError, match=r"on_shed trips and rejects both write to"):
+        start(passing(earliest(broker, topic)), tmp_path, jt.memory(), on_shed={"trips": same}, rejects=same)
+
+
+def test_a_checkpoint_of_another_topic_is_refused(
+    spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    send(broker.servers, topic, [trip(1)])
+    ended(start(passing(earliest(broker, topic)), tmp_path, jt.memory()), 1)
+    with pytest.raises(jt.CheckpointError, match=f"topic was '{topic}' and is 'other'"):
+        start(passing(earliest(broker, "other")), tmp_path, jt.memory())
+
+
+def test_avro_in_a_session_that_can_read_it(broker: Broker, topic: str, tmp_path: Path) -> None:
+    """In a process of its own: the session of the other tests has no Avro."""
+    script = f"""
+import jettison as jt
+from jettison.experiments.producer import send
+fields = '{{"name": "trip", "type": "long"}}, {{"name": "who", "type": "string"}}'
+schema = f'{{{{"type": "record", "name": "trip", "fields": [{{fields}}]}}}}'
+send("{broker.servers}", "{topic}", [b"\\x0e\\x06bob", b"\\xff", b"\\x10\\x06eva"])
+jt.local_session(kafka=True, avro=True)
+net = jt.Network("n")
+topic = jt.kafka("{broker.servers}", "{topic}", value="avro", schema=schema, starting_offsets="earliest")
+net.source("trips", topic).output("out")
+out = jt.memory()
+run = jt.start(net, sinks={{"out": out}}, checkpoint={str(tmp_path / "checkpoint")!r}, trigger="200 milliseconds")
+while run.report().rows_in < 3:
+    run.await_termination(0.1)
+run.stop()
+print(sorted((row.trip, row.who) for row in out.rows), run.report().rows_rejected)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=180, cwd=tmp_path)
+    assert done.stdout.strip().splitlines()[-1:] == ["[(7, 'bob'), (8, 'eva')] 1"], done.stdout + done.stderr[-3000:]
 
 
 def test_without_the_connector_one_sentence_says_what_to_do(tmp_path: Path) -> None:

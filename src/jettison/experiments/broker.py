@@ -87,10 +87,16 @@ class Broker:
             cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
             self._java("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(settings)).wait()
         self._process = self._java("kafka.Kafka", str(settings))
+        try:
+            self._wait_until_it_answers(self._process)
+        except BaseException:
+            self.stop()
+            raise
+
+    def _wait_until_it_answers(self, process: subprocess.Popen[bytes]) -> None:
         deadline = time.monotonic() + _START_S
         while not self._answers():
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                self.stop()
+            if process.poll() is not None or time.monotonic() > deadline:
                 log = (self._folder / "broker.log").read_text(errors="replace").strip().splitlines()
                 raise StartError(f"the Kafka broker does not start on {self.servers}: {log[-1] if log else 'no log'}")
             time.sleep(0.1)

@@ -52,7 +52,8 @@ def run(*, quick: bool, say: Say, capacity: Capacity | None = None, broker: Brok
         )
         log = Path(name) / "sent"
         with producing(kafka.servers, _TOPIC, rate, seconds, log) as producer:
-            producer.wait(seconds + 60)
+            if producer.wait(seconds + 60) != 0:
+                raise RuntimeError(f"the producer ended with code {producer.returncode}")
         time.sleep(capacity.trigger_ms / 1000)
         running.stop()
         rows = _compared(running, Truth.read(log), warm_s / 2)
@@ -66,6 +67,7 @@ def run(*, quick: bool, say: Say, capacity: Capacity | None = None, broker: Brok
             "mean_error": round(mean, 5),
             "error_spread": round(float(errors.std()) if rows else 1.0, 5),
             "p90_error": round(p90, 5),
+            "mean_absolute_error": round(float(np.abs(errors).mean()) if rows else 1.0, 5),
             "correlation": round(correlation, 3),
             "batches": len(rows),
             "batches_that_shed": len(shedding),

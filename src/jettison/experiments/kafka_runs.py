@@ -95,6 +95,7 @@ class LagMeter:
     partitions: int
     read: Callable[[], int]
     samples: list[tuple[float, int]] = field(default_factory=list)
+    fault: BaseException | None = None
 
     def __enter__(self) -> LagMeter:
         self._ending = threading.Event()
@@ -105,6 +106,8 @@ class LagMeter:
     def __exit__(self, *_: object) -> None:
         self._ending.set()
         self._thread.join()
+        if self.fault is not None:
+            raise self.fault
 
     def _measure(self) -> None:
         consumer = Consumer({"bootstrap.servers": self.servers, "group.id": "lag-meter"})
@@ -112,9 +115,11 @@ class LagMeter:
             while not self._ending.wait(0.25):
                 read = self.read()  # first: what is committed in between is no lag
                 ends = [
-                    consumer.get_watermark_offsets(TopicPartition(self.topic, number), timeout=5)[1]
+                    consumer.get_watermark_offsets(TopicPartition(self.topic, number), timeout=20)[1]
                     for number in range(self.partitions)
                 ]
                 self.samples.append((time.time(), max(0, sum(ends) - read)))
+        except BaseException as error:
+            self.fault = error
         finally:
             consumer.close()

@@ -17,8 +17,9 @@ _OURS = {
     "kafka.bootstrap.servers": "servers",
     "startingoffsets": "starting_offsets",
     "failondataloss": "fail_on_data_loss",
-    "includeheaders": "key or value",
 }
+_SPARKS = ("subscribepattern", "startingtimestamp", "startingoffsetsbytimestamp", "endingoffsets", "includeheaders")
+"""Options of the connector that would read something else than Jettison plans for."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,8 @@ class Kafka:
         for name in self.options:
             if name.lower() in _OURS:
                 raise NetworkError(f"{here}: option {name!r} has its own argument: {_OURS[name.lower()]}.")
+            if name.lower().startswith(_SPARKS):
+                raise NetworkError(f"{here}: option {name!r} cannot be used here: give topics and starting_offsets.")
 
     @property
     def topics(self) -> tuple[str, ...]:

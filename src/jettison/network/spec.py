@@ -72,7 +72,7 @@ class KafkaSpec(_Strict):
     timestamp: str | None = None
     starting_offsets: str = "latest"
     fail_on_data_loss: bool = True
-    options: dict[str, str] = {}
+    options: dict[str, str | bool | int | float] = {}
 
     def kafka(self) -> Kafka:
         return Kafka(
@@ -84,7 +84,10 @@ class KafkaSpec(_Strict):
             self.timestamp,
             self.starting_offsets,
             self.fail_on_data_loss,
-            self.options,
+            {
+                name: str(value).lower() if isinstance(value, bool) else str(value)
+                for name, value in self.options.items()
+            },
         )
 
 

@@ -6,7 +6,7 @@ Every such row has the same shape, whatever arc it comes from:
     _event_time               where it can be had without parsing the rest
     topic, partition, offset  of a record that was read from Kafka
     beside                    JSON of the columns beside a payload
-    value                     the payload as it was (bytes, of a record from Kafka); a row without one as JSON
+    key, value                of the record as they were; else the payload, or the row as JSON, in UTF-8
 """
 
 from __future__ import annotations
@@ -22,30 +22,31 @@ from jettison.network.graph import Graph, arc_head
 from jettison.network.operators import Source
 from jettison.network.schema import quoted
 from jettison.spark.compile import raw_time
-from jettison.spark.drops import HIDDEN, RECORD, TIME
+from jettison.spark.drops import HIDDEN, KEY, RECORD, TIME
 from jettison.spark.kafka import KafkaSink
 from jettison.spark.sinks import Sink, as_sink
 
 
 class ShedSinks:
-    """Which sinks get what an arc sheds. Under an output's name: what is shed on any arc that leads to it."""
+    """Which sinks get what an arc sheds. Under an output's name: what is shed on any arc that leads to it.
+
+    Names with one and the same sink share it: what is shed is kept there once.
+    """
 
     def __init__(self, graph: Graph, given: Mapping[str, Any]) -> None:
         self.sinks: dict[str, Sink] = {}
         self._arcs: dict[str, frozenset[str]] = {}
-        outputs = [output.name for output in graph.outputs]
         for name, sink in given.items():
-            if name in outputs:
-                arcs = frozenset(arc for arc in graph.arcs if _leads_to(graph, arc, name))
-            elif name in graph.arcs:
-                arcs = frozenset([name])
-            else:
-                raise StartError(
-                    f"on_shed: {name!r} is neither an output nor an arc of network {graph.name!r}. "
-                    f"Outputs: {', '.join(outputs)}. Arcs: {', '.join(graph.arcs)}."
-                )
-            self.sinks[name] = as_sink(f"on_shed {name!r}", sink)
-            self._arcs[name] = arcs
+            arcs, made = _arcs_of(graph, name), as_sink(f"on_shed {name!r}", sink)
+            same = next((other for other, known in self.sinks.items() if known is made or known == made), None)
+            self.sinks[same or name] = made
+            self._arcs[same or name] = self._arcs.get(same or name, frozenset()) | arcs
+
+    @property
+    def tails(self) -> frozenset[str]:
+        """Operators whose rows somebody wants as they are, with all their columns."""
+        arcs = [arc for own in self._arcs.values() for arc in own]
+        return frozenset(arc.rpartition(">")[0] for arc in arcs if ">" in arc)
 
     def of(self, arcs: Iterable[str]) -> dict[str, list[str]]:
         """For each sink, by its name, those of these arcs that it keeps; sinks that keep none are left out."""
@@ -54,10 +55,20 @@ class ShedSinks:
         return {name: own for name, own in kept.items() if own}
 
 
+def _arcs_of(graph: Graph, name: str) -> frozenset[str]:
+    outputs = [output.name for output in graph.outputs]
+    if name in outputs:
+        return frozenset(arc for arc in graph.arcs if _leads_to(graph, arc, name))
+    if name in graph.arcs:
+        return frozenset([name])
+    raise StartError(
+        f"on_shed: {name!r} is neither an output nor an arc of network {graph.name!r}. "
+        f"Outputs: {', '.join(outputs)}. Arcs: {', '.join(graph.arcs)}."
+    )
+
+
 def put_aside(sink: Sink, frames: Sequence[DataFrame], batch: int) -> None:
-    """Write rows of the common shape, in one job. Where some values are bytes, all are."""
-    if len({frame.schema["value"].dataType for frame in frames}) > 1:
-        frames = [frame.withColumn("value", F.col("value").cast("binary")) for frame in frames]
+    """Write rows of the common shape, in one job."""
     rows = frames[0]
     for other in frames[1:]:
         rows = rows.union(other)
@@ -69,21 +80,29 @@ def put_aside(sink: Sink, frames: Sequence[DataFrame], batch: int) -> None:
 
 def raw_aside(source: Source, raw: DataFrame, columns: Sequence[str], reason: str) -> DataFrame:
     """Raw rows of a source in the common shape."""
-    others = [name for name in columns if name not in RECORD and name != source.payload_column]
+    others = [name for name in columns if name not in (*RECORD, KEY, source.payload_column)]
     if source.payload is None:
         beside, value = F.lit(None), _as_json(columns)
     else:
         beside, value = _as_json(others) if others else F.lit(None), F.col(source.payload_column)
     record = RECORD if set(RECORD) <= set(columns) else None
     shaped = _shaped(source.name, reason, raw_time(source, columns), record)
-    return raw.select(*shaped, beside.cast("string").alias("beside"), value.alias("value"))
+    key = F.col(KEY) if KEY in columns else F.lit(None)
+    return raw.select(*shaped, *_content(beside, key, value))
 
 
 def rows_aside(arc: str, rows: DataFrame, reason: str) -> DataFrame:
     """Rows on an inner arc in the common shape."""
     time = TIME if TIME in rows.columns else None
-    nothing = F.lit(None).cast("string").alias("beside")
-    return rows.select(*_shaped(arc, reason, time, None), nothing, _as_json(rows.columns).alias("value"))
+    return rows.select(*_shaped(arc, reason, time, None), *_content(F.lit(None), F.lit(None), _as_json(rows.columns)))
+
+
+def _content(beside: Column, key: Column, value: Column) -> list[Column]:
+    return [
+        beside.cast("string").alias("beside"),
+        key.cast("binary").alias("key"),
+        value.cast("binary").alias("value"),
+    ]
 
 
 def _as_json(columns: Sequence[str]) -> Column:

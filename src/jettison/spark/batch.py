@@ -79,7 +79,8 @@ class BatchRunner:
     def run(self, raw: Mapping[str, DataFrame], batch: int, plan: Plan, rows: Mapping[str, int]) -> Measured:
         """Write every output of a batch."""
         live = self._live_outputs(plan, rows)
-        compiler = Compiler(self._graph, raw, plan, self._statics, self._worth_sharing(live), self._known)
+        shared = self._worth_sharing(live)
+        compiler = Compiler(self._graph, raw, plan, self._statics, shared, self._known, self._on_shed.tails)
         jobs: dict[str, Future[_Written]] = {}
         aside: dict[str, Future[float]] = {}
         began = time.time()

@@ -90,6 +90,7 @@ def _identity(graph: Graph) -> dict[str, Any]:
             "event_time": source.event_time,
             "id": list(source.id),
             "payload": source.payload,
+            "topic": None if source.kafka is None else source.kafka.topic,
         }
         for source in graph.sources
     }
@@ -106,9 +107,9 @@ def _difference(theirs: dict[str, Any], mine: dict[str, Any]) -> str:
             before, now = old["schema"].get(column, "absent"), new["schema"].get(column, "absent")
             if before != now:
                 return f"source {name!r}, column {column!r} was {before} and is {now}"
-        for option in ("event_time", "id", "payload"):
-            if old[option] != new[option]:
-                return f"source {name!r}, {option} was {old[option]!r} and is {new[option]!r}"
+        for option in ("event_time", "id", "payload", "topic"):
+            if old.get(option) != new[option]:
+                return f"source {name!r}, {option} was {old.get(option)!r} and is {new[option]!r}"
     return "the order of columns has changed"
 
 

@@ -88,6 +88,7 @@ class Compiler:
         statics: Mapping[str, DataFrame],
         shared: frozenset[str] = frozenset(),
         known: Known | None = None,
+        whole: frozenset[str] = frozenset(),
     ) -> None:
         self.known = known or Known()
         self._graph = graph
@@ -95,6 +96,7 @@ class Compiler:
         self._plan = plan
         self._statics = statics
         self._shared = shared
+        self._whole = whole  # operators whose rows are wanted with all their columns
         self.persisted: dict[str, DataFrame] = {}
         self.counted = Counted()
 
@@ -153,11 +155,16 @@ class Compiler:
         raw = self._raw[source.name]
         columns = self.known.columns(f"{source.name} (raw)", raw)
         try:
-            frame = dropped_raw(source, raw, columns, self._plan, self.known)
+            identified(source, raw, columns, self.known)
         except AnalysisException as error:
             raise StartError(
                 f"source {source.name!r}: {reason_of(error)} Name the columns that identify a row, such as id=['trip']."
             ) from error
+        try:
+            frame = dropped_raw(source, raw, columns, self._plan, self.known)
+        except AnalysisException as error:
+            remedy = " Avro needs jt.local_session(kafka=True, avro=True)." if source.payload == "avro" else ""
+            raise StartError(f"source {source.name!r}: {reason_of(error)}{remedy}") from error
         if count and source.name not in self.counted.sources:
             observation = self.counted.sources[source.name] = Observation()
             frame = frame.observe(observation, *map(self.known.expression, _source_metrics(source, columns)))
@@ -166,7 +173,7 @@ class Compiler:
     def narrowed(self, name: str, frame: DataFrame) -> DataFrame:
         """An operator's rows with the columns that anybody below needs: a persisted copy holds no more."""
         needed = needed_columns(self._graph, name)
-        if needed is None:
+        if needed is None or name in self._whole:
             return frame
         return self.known.select(frame, [*(f"`{column}`" for column in needed), *self.known.hidden(name, frame)])
 
@@ -212,11 +219,14 @@ class Compiler:
 
 
 def identified(source: Source, raw: DataFrame, columns: Sequence[str], known: Known) -> DataFrame:
-    """Raw rows with their identity: of the declared columns where they can be seen, else Kafka's (topic, partition,
-    offset), else of the payload, else of the whole row.
+    """Raw rows with their identity: of the declared columns, parsed alone where they are in the payload; else Kafka's
+    (topic, partition, offset), else of the payload, else of the whole row.
     """
     if source.id and set(source.id) <= set(columns):
         identity: Sequence[str] = source.id
+    elif source.id and source.payload == "json":
+        parts = [quoted(name) if name in columns else _alone(source, name) for name in source.id]
+        return known.select(raw, ["*", f"xxhash64({', '.join(parts)}) AS {IDENTITY}"])
     elif set(RECORD) <= set(columns):
         identity = RECORD
     else:
@@ -232,8 +242,8 @@ def dropped_raw(source: Source, raw: DataFrame, columns: Sequence[str], plan: Pl
         frame = frame.where(known.expression(keeps(source.name, drop)))
     if source.payload == "avro":
         assert source.kafka is not None
-        schema = str(source.kafka.schema).replace("\\", "\\\\").replace("'", "\\'")
-        decoded = f"from_avro({source.payload_column}, '{schema}', map('mode', 'PERMISSIVE')) AS {BODY}"
+        schema = _literal(str(source.kafka.schema))
+        decoded = f"from_avro({source.payload_column}, {schema}, map('mode', 'PERMISSIVE')) AS {BODY}"
         frame = known.select(frame, ["*", decoded])
     elif source.payload is not None:
         frame = known.select(frame, ["*", f"{_body(source, columns)} AS {BODY}"])
@@ -245,13 +255,25 @@ def _body(source: Source, columns: Sequence[str]) -> str:
     inside = [(name, kind) for name, kind in source.schema if name not in columns]
     text = f"string({source.payload_column})"
     if source.payload == "text":
-        return f"named_struct('{inside[0][0]}', {text}, '{CORRUPT}', CAST(NULL AS string))"
+        return f"named_struct({_literal(inside[0][0])}, {text}, '{CORRUPT}', CAST(NULL AS string))"
     options = f"map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '{CORRUPT}')"
-    return f"from_json({text}, '{_quoted_schema([*inside, (CORRUPT, 'string')])}', {options})"
+    return f"from_json({text}, {_schema([*inside, (CORRUPT, 'string')])}, {options})"
 
 
-def _quoted_schema(columns: Sequence[tuple[str, str]]) -> str:
-    return ", ".join(f"{quoted(name)} {kind}" for name, kind in columns).replace("'", "\\'")
+def _alone(source: Source, name: str) -> str:
+    """One field of a JSON payload, in SQL: that one is parsed, not the record."""
+    schema = _schema([(name, dict(source.schema)[name])])
+    return f"from_json(string({source.payload_column}), {schema}).{quoted(name)}"
+
+
+def _schema(columns: Sequence[tuple[str, str]]) -> str:
+    return _literal(", ".join(f"{quoted(name)} {kind}" for name, kind in columns))
+
+
+def _literal(text: str) -> str:
+    """A text as a SQL literal."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
 
 
 def raw_time(source: Source, columns: Sequence[str]) -> str | None:
@@ -260,8 +282,7 @@ def raw_time(source: Source, columns: Sequence[str]) -> str | None:
         return None if source.event_time is None else quoted(source.event_time)
     if source.payload != "json":
         return None
-    schema = _quoted_schema([(source.event_time, dict(source.schema)[source.event_time])])
-    return f"from_json(string({source.payload_column}), '{schema}').{quoted(source.event_time)}"
+    return _alone(source, source.event_time)
 
 
 def is_parsed(source: Source) -> str:

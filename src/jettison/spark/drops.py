@@ -10,11 +10,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
+from jettison.network.schema import quoted
 from jettison.plan.plan import Drop
 
 IDENTITY = "_jt_id"
 TIME = "_jt_time"
 HIDDEN = (IDENTITY, TIME)
+KEY = "_jt_key"
 RECORD = ("_jt_topic", "_jt_partition", "_jt_offset")
 """What identifies a record of Kafka, in the columns of a stream that is read from there."""
 
@@ -46,4 +48,4 @@ def identity_of(columns: Sequence[str]) -> str:
     >>> identity_of(["trip", "zone"])
     'xxhash64(`trip`, `zone`) AS _jt_id'
     """
-    return f"xxhash64({', '.join(f'`{column}`' for column in columns)}) AS {IDENTITY}"
+    return f"xxhash64({', '.join(map(quoted, columns))}) AS {IDENTITY}"

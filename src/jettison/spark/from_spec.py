@@ -45,6 +45,7 @@ def start_spec(
         on_shed={name: _sink(place) for name, place in places.on_shed.items()},
         metrics_port=metrics_port,
         live=live,
+        spark=spark,
     )
 
 

@@ -6,6 +6,7 @@ not have that one, the newest before it is taken, and said.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import shutil
@@ -62,7 +63,7 @@ def avro() -> list[Path]:
 
 
 def coordinates() -> str:
-    """What a user of spark-submit says after --packages."""
+    """What a user of spark-submit says after --packages: Spark's rule. See `kafka_connector` for what is fetched."""
     return f"org.apache.spark:{CONNECTOR}:{pyspark.__version__}"
 
 
@@ -93,8 +94,8 @@ def fetch(folder: str, jars: Sequence[Jar]) -> list[Path]:
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{folder}-") as name:
             made = Path(name) / "jars"
             _resolve(folder, jars, Path(name) / "ivy.xml", made)
-            shutil.rmtree(target, ignore_errors=True)
-            made.rename(target)
+            with contextlib.suppress(FileExistsError, OSError):  # another process was faster
+                made.rename(target)
     return sorted(target.glob("*.jar"))
 
 

@@ -12,27 +12,34 @@ from pyspark.sql import DataFrame, SparkSession
 from jettison.errors import SinkError, StartError
 from jettison.network.kafka import Kafka
 from jettison.network.schema import quoted
-from jettison.spark.drops import RECORD
+from jettison.spark.drops import KEY, RECORD
 from jettison.spark.jars import coordinates
 from jettison.spark.offsets import Offsets
 
 
 def read_stream(spark: SparkSession, topic: Kafka) -> DataFrame:
     """The topic as a stream: the value as it is, the record's identity, and key and time where they are named."""
-    reader = spark.readStream.format("kafka").options(**_options(topic))
+    reader = spark.readStream.format("kafka").options(**_reading(topic))
     reader = reader.option("subscribe", ",".join(topic.topics)).option("startingOffsets", topic.starting_offsets)
     return _loaded(topic, reader.option("failOnDataLoss", str(topic.fail_on_data_loss).lower()))
 
 
 def read_between(spark: SparkSession, topic: Kafka, start: Offsets, end: Offsets) -> DataFrame:
     """The records from `start` to `end`, once."""
-    reader = spark.read.format("kafka").options(**_options(topic)).option("subscribe", ",".join(start))
-    offsets = {"startingOffsets": json.dumps(start), "endingOffsets": json.dumps(end)}
-    return _loaded(topic, reader.options(**offsets).option("failOnDataLoss", "false"))
+    reader = spark.read.format("kafka").options(**_reading(topic)).option("failOnDataLoss", "false")
+    begin = {name: {number: start[name][number] for number in partitions} for name, partitions in end.items()}
+    assigned = {name: [int(number) for number in partitions] for name, partitions in end.items()}
+    reader = reader.option("assign", json.dumps(assigned)).option("startingOffsets", json.dumps(begin))
+    return _loaded(topic, reader.option("endingOffsets", json.dumps(end)))
 
 
 def _options(topic: Kafka) -> dict[str, str]:
     return {"kafka.bootstrap.servers": topic.servers, **topic.options}
+
+
+def _reading(topic: Kafka) -> dict[str, str]:
+    """Settings for reading: larger portions than Kafka's defaults, which are meant for one record at a time."""
+    return {"kafka.max.poll.records": "10000", "kafka.max.partition.fetch.bytes": str(8 * 2**20), **_options(topic)}
 
 
 def _loaded(topic: Kafka, reader: Any) -> DataFrame:
@@ -40,7 +47,7 @@ def _loaded(topic: Kafka, reader: Any) -> DataFrame:
         raw: DataFrame = reader.load()
     except Exception as error:
         raise _without_connector(error) or error from error
-    chosen = ["value AS _jt_value"]
+    chosen = ["value AS _jt_value", f"key AS {KEY}"]
     chosen += [f"{name} AS {ours}" for name, ours in zip(("topic", "partition", "offset"), RECORD, strict=True)]
     if topic.key:
         chosen.append(f"string(key) AS {quoted(topic.key)}")
@@ -50,7 +57,8 @@ def _loaded(topic: Kafka, reader: Any) -> DataFrame:
 
 
 def _without_connector(error: Exception) -> StartError | None:
-    if "kafka" not in str(error).lower() or "find" not in str(error).lower():
+    text = str(error)
+    if "kafka" not in text or not ("DATA_SOURCE_NOT_FOUND" in text or "Failed to find data source" in text):
         return None
     return StartError(
         f"this Spark session has no Kafka connector: make it with jt.local_session(kafka=True), or start it with "
@@ -62,8 +70,7 @@ def _without_connector(error: Exception) -> StartError | None:
 class KafkaSink:
     """One record per row: a JSON object of its columns, or its one string column (value='text'). At least once.
 
-    The column named as `key` becomes the record's key. The header `batch` lets a reader leave out what a repeated
-    batch sends again.
+    The column named as `key` becomes the record's key, the header `batch` holds the batch's number.
     """
 
     topic: Kafka
@@ -86,9 +93,9 @@ class KafkaSink:
         self._send(rows.selectExpr(*chosen))
 
     def put_aside(self, rows: DataFrame, batch: int) -> None:
-        """Rows that were shed or rejected (see `aside`): the value as it was, the rest in headers."""
-        headers = {name.lstrip("_"): quoted(name) for name in rows.columns if name != "value"}
-        self._send(rows.selectExpr("value", f"{_headers({**headers, 'batch': str(batch)})} AS headers"))
+        """Rows that were shed or rejected (see `aside`): key and value as they were, the rest in headers."""
+        headers = {name.lstrip("_"): quoted(name) for name in rows.columns if name not in ("key", "value")}
+        self._send(rows.selectExpr("key", "value", f"{_headers({**headers, 'batch': str(batch)})} AS headers"))
 
     def _send(self, records: DataFrame) -> None:
         writer = records.write.format("kafka").options(**_options(self.topic))

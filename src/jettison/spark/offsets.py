@@ -74,14 +74,15 @@ def is_kafka(offsets: Any) -> bool:
 class KafkaBatch:
     """What a batch reads from Kafka: from where to where, by topic and partition.
 
-    `gone` records were to be read and are in Kafka no more. Topics in `anew` were deleted and made again: they are read
-    from their first record, where Spark would go on at the old topic's end.
+    `gone` records were to be read and are in Kafka no more. Topics in `anew` were deleted and made again, those in
+    `shorter` have lost their newest records (a leader that lagged took over).
     """
 
     begins: Offsets = field(default_factory=dict)
     ends: Offsets = field(default_factory=dict)
     gone: int = 0
     anew: frozenset[str] = frozenset()
+    shorter: frozenset[str] = frozenset()
 
     @property
     def sizes(self) -> dict[str, dict[str, int]]:
@@ -97,37 +98,46 @@ class KafkaBatch:
 
 
 def kafka_batch(
-    start: Offsets, end: Offsets, earliest: Offsets | None = None, anew: frozenset[str] = frozenset()
+    start: Offsets,
+    end: Offsets,
+    earliest: Offsets | None = None,
+    latest: Offsets | None = None,
+    anew: frozenset[str] = frozenset(),
 ) -> KafkaBatch:
     """What a batch reads, from offsets alone: what Kafka still has of it, and how much it has no more.
 
-    A partition that is new begins at its first record. A topic whose end is before its start was made anew, also when
-    its identity is not known.
+    A partition that is new begins at its first record. A topic that was made anew is read from its first record to its
+    last, at most to `end`: Spark's offsets may still be those of the old one.
 
     >>> kafka_batch({"t": {"0": 10}}, {"t": {"0": 15, "1": 4}}).sizes
     {'t': {'0': 5, '1': 4}}
     >>> batch = kafka_batch({"t": {"0": 10}}, {"t": {"0": 50}}, earliest={"t": {"0": 30}})
     >>> batch.rows, batch.gone
     (20, 20)
-    >>> batch = kafka_batch({"t": {"0": 10}}, {"t": {"0": 7}})
-    >>> batch.rows, batch.anew
-    (7, frozenset({'t'}))
+    >>> batch = kafka_batch({"t": {"0": 10}}, {"t": {"0": 70}}, latest={"t": {"0": 7}}, anew=frozenset({"t"}))
+    >>> batch.rows, batch.ends
+    (7, {'t': {'0': 7}})
+    >>> kafka_batch({"t": {"0": 10}}, {"t": {"0": 7}}).shorter
+    frozenset({'t'})
     """
     begins: dict[str, dict[str, int]] = {}
-    made_anew: set[str] = set()
+    ends: dict[str, dict[str, int]] = {}
+    shorter: set[str] = set()
     gone = 0
     for topic, partitions in end.items():
         first, before = (earliest or {}).get(topic, {}), start.get(topic, {})
-        again = topic in anew or any(until < before.get(number, 0) for number, until in partitions.items())
-        begins[topic] = {}
-        for number, until in partitions.items():
+        last = (latest or {}).get(topic, {}) if topic in anew else {}
+        begins[topic], ends[topic] = {}, {}
+        for number, asked in partitions.items():
+            until = min(asked, last.get(number, asked))
             held = min(first.get(number, 0), until)
-            wanted = held if again or number not in before else before[number]
+            wanted = held if topic in anew or number not in before else before[number]
+            if wanted > until:
+                shorter.add(topic)
+                wanted = until
             gone += max(0, held - wanted)
-            begins[topic][number] = max(wanted, held)
-        if again:
-            made_anew.add(topic)
-    return KafkaBatch(begins, end, gone, frozenset(made_anew))
+            begins[topic][number], ends[topic][number] = max(wanted, held), until
+    return KafkaBatch(begins, ends, gone, anew & frozenset(end), frozenset(shorter))
 
 
 def _initial(folder: Folder, index: int) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +12,7 @@ from jettison.errors import SourceError
 from jettison.network.graph import Graph
 from jettison.spark.checkpoint import Checkpoint
 from jettison.spark.kafka import hint, read_between
+from jettison.spark.logs import Logged
 from jettison.spark.offsets import Offsets, batch_offsets, is_kafka, kafka_batch, rows_between
 from jettison.spark.stream import count_rows
 from jettison.spark.watch import Watch
@@ -20,12 +21,15 @@ from jettison.statistics.arrival import TopicSample
 
 @dataclass(frozen=True)
 class Reading:
-    """Rows by source. `begins` says, for a source with a topic that was made anew, where reading really begins."""
+    """Rows by source. Of Kafka, by source: records that are gone, the topics' identities, and the range that is read
+    where that is not Spark's own.
+    """
 
     rows: Mapping[str, int]
     gone: Mapping[str, int] = field(default_factory=dict)
     ids: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     begins: Mapping[str, Offsets] = field(default_factory=dict)
+    ends: Mapping[str, Offsets] = field(default_factory=dict)
 
 
 class Reader:
@@ -37,7 +41,13 @@ class Reader:
         self._checkpoint = checkpoint
         self._countable = countable
         self._topics = {source.name: source.kafka for source in graph.sources if source.kafka is not None}
-        self._watches = {name: Watch(spark, topic) for name, topic in self._topics.items()}
+        self._watches: dict[str, Watch] = {}
+        try:
+            for name, topic in self._topics.items():
+                self._watches[name] = Watch(spark, topic)
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         for watch in self._watches.values():
@@ -45,49 +55,79 @@ class Reader:
 
     def size(self, frame: DataFrame, batch: int) -> Reading:
         """What a batch will read: from offsets where they count rows, else by a job."""
-        names = [source.name for source in self._graph.sources]
-        offsets = self._offsets(batch) if self._countable or self._topics else None
+        offsets = self._offsets(batch)
         if offsets is None:
             return Reading(count_rows(self._graph, frame))
-        rows: dict[str, int | None] = {name: rows_between(*offsets[name]) for name in names}
-        gone: dict[str, int] = {}
-        ids: dict[str, Mapping[str, str]] = {}
-        begins: dict[str, Offsets] = {}
-        before = self._checkpoint.plans.read(batch - 1) if self._topics else None
-        for name, topic in self._topics.items():
-            start, end = offsets[name]
-            seen = self._watches[name].look(learn=True)
-            known = {} if before is None else before.ids.get(name, {})
-            ids[name] = known if seen is None else seen.ids
-            if not (is_kafka(start) and is_kafka(end)):
-                continue
-            other = {each for each, identity in ids[name].items() if known.get(each, identity) != identity}
-            found = kafka_batch(start, end, None if seen is None else seen.earliest, frozenset(other))
-            rows[name] = found.rows
-            if found.gone:
-                gone[name] = found.gone
-            if found.anew:
-                begins[name] = found.begins
-            if topic.fail_on_data_loss and (found.gone or found.anew):
-                what = f"{found.gone:,} records are gone" if found.gone else f"topic {min(found.anew)!r} was made anew"
-                raise SourceError(f"source {name!r}: {what}. {hint('failOnDataLoss')} Batch {batch} is not committed.")
-        if any(count is None for name, count in rows.items()) or (
-            not self._countable and set(names) - set(self._topics)
-        ):
-            counted = count_rows(self._graph, frame)
+        found = {name: self._kafka(name, batch, *offsets[name]) for name in self._topics}
+        rows = {name: rows_between(*each) for name, each in offsets.items() if self._countable}
+        rows |= {name: each.rows[name] for name, each in found.items() if each is not None}
+        names = [source.name for source in self._graph.sources]
+        if any(rows.get(name) is None for name in names):
             rows = {
-                name: rows[name] if name in self._topics and rows[name] is not None else counted[name] for name in names
+                **count_rows(self._graph, frame),
+                **{name: count for name, count in rows.items() if count is not None},
             }
-        return Reading({name: count or 0 for name, count in rows.items()}, gone, ids, begins)
+        known = [each for each in found.values() if each is not None]
+        return Reading({name: rows[name] or 0 for name in names}, **_merged(known))
 
-    def frames(self, raw: Mapping[str, DataFrame], batch: int, begins: Mapping[str, Offsets]) -> dict[str, DataFrame]:
-        """The batch's frames; those of a topic that was made anew are read from its first record."""
+    def again(self, logged: Logged, batch: int) -> Reading:
+        """What a batch that is repeated reads: what it read before, less the records of topics that are others now."""
+        rows, gone = dict(logged.rows), dict(logged.gone)
+        begins, ends = dict(logged.begins), dict(logged.ends)
+        offsets = self._offsets(batch) or {}
+        for name, topic in self._topics.items():
+            seen, known = self._watches[name].look(), logged.ids.get(name, {})
+            others = {} if seen is None else _others(known, seen.ids)
+            if not others or name not in offsets:
+                continue
+            if topic.fail_on_data_loss:
+                raise _lost(name, f"topic {min(others)!r} was made anew", batch)
+            begin = begins.get(name, offsets[name][0])
+            end = ends.get(name, offsets[name][1])
+            missing = {each: partitions for each, partitions in end.items() if each in others}
+            gone[name] = gone.get(name, 0) + kafka_batch(begin, missing).rows
+            rows[name] = rows.get(name, 0) - kafka_batch(begin, missing).rows
+            begins[name], ends[name] = {**begin, **missing}, end  # nothing of them; the next batch finds them anew
+        return Reading(rows, gone, logged.ids, begins, ends)
+
+    def _kafka(self, name: str, batch: int, spark_start: Any, spark_end: Any) -> Reading | None:
+        """What a batch reads of one source on Kafka; None where its offsets cannot be read."""
+        if not (is_kafka(spark_start) and is_kafka(spark_end)):
+            return None
+        topic, before = self._topics[name], self._checkpoint.plans.read(batch - 1)
+        seen = self._watches[name].look(learn=True)
+        known = {} if before is None else before.ids.get(name, {})
+        start = spark_start if before is None else before.ends.get(name, spark_start)
+        ids = known if seen is None else seen.ids
+        others = _others(known, ids)
+        if seen is None:
+            found = kafka_batch(start, spark_end)
+            if found.shorter:
+                raise SourceError(
+                    f"source {name!r}: topic {min(found.shorter)!r} ends before what was read, and the broker does not "
+                    f"say whether it was made anew. Batch {batch} is not committed: start again when it answers."
+                )
+        else:
+            strange = {each for each in spark_end if each not in known}  # of an unknown past: judged by offsets
+            back = kafka_batch(start, spark_end).shorter & strange if batch > 0 else frozenset()
+            found = kafka_batch(start, spark_end, seen.earliest, seen.latest, frozenset(others) | back)
+        if topic.fail_on_data_loss and (found.gone or found.anew or found.shorter):
+            if found.gone:
+                what = f"{found.gone:,} records are gone"
+            else:
+                what = f"topic {min(found.anew or found.shorter)!r} " + (
+                    "was made anew" if found.anew else "is shorter"
+                )
+            raise _lost(name, what, batch)
+        own = found.ends != spark_end or start != spark_start or bool(found.anew)
+        ranges = ({name: found.begins}, {name: found.ends}) if own else ({}, {})
+        return Reading({name: found.rows}, {name: found.gone} if found.gone else {}, {name: ids}, *ranges)
+
+    def frames(self, raw: Mapping[str, DataFrame], reading: Reading) -> dict[str, DataFrame]:
+        """The batch's frames; where the range is not Spark's own, it is read once more."""
         frames = dict(raw)
-        offsets = self._offsets(batch) if begins else None
-        for name, begin in begins.items():
-            assert offsets is not None
-            end = {topic: offsets[name][1][topic] for topic in begin}
-            frames[name] = read_between(self._spark, self._topics[name], begin, end)
+        for name, begin in reading.begins.items():
+            frames[name] = read_between(self._spark, self._topics[name], begin, reading.ends[name])
         return frames
 
     def lag(self, batch: int) -> dict[str, TopicSample]:
@@ -101,6 +141,25 @@ class Reader:
         return samples
 
     def _offsets(self, batch: int) -> dict[str, tuple[Any, Any]] | None:
+        if not (self._countable or self._topics):
+            return None
         names = [source.name for source in self._graph.sources]
         found = batch_offsets(self._checkpoint.spark_folder, batch, len(names))
         return None if found is None else dict(zip(names, found, strict=True))
+
+
+def _others(known: Mapping[str, str], ids: Mapping[str, str]) -> set[str]:
+    """Topics that have another identity than they had."""
+    return {name for name, identity in ids.items() if known.get(name, identity) != identity}
+
+
+def _lost(source: str, what: str, batch: int) -> SourceError:
+    return SourceError(f"source {source!r}: {what}. {hint('failOnDataLoss')} Batch {batch} is not committed.")
+
+
+def _merged(readings: Sequence[Reading]) -> dict[str, dict[str, Any]]:
+    merged: dict[str, dict[str, Any]] = {"gone": {}, "ids": {}, "begins": {}, "ends": {}}
+    for each in readings:
+        for part, content in merged.items():
+            content.update(getattr(each, part))
+    return merged

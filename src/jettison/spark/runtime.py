@@ -33,7 +33,7 @@ from jettison.spark.live import LiveView
 from jettison.spark.logs import Ledger, Logged
 from jettison.spark.metrics import Metrics
 from jettison.spark.offsets import end_offsets
-from jettison.spark.reading import Reader, Reading
+from jettison.spark.reading import Reader
 from jettison.spark.reasons import reason_of
 from jettison.spark.report import Report, Totals
 from jettison.spark.sinks import ParquetSink, Sink, as_sink
@@ -62,6 +62,7 @@ def start(
     on_shed: Mapping[str, Any] | None = None,
     metrics_port: int | None = None,
     live: bool = False,
+    spark: SparkSession | None = None,
 ) -> Run:
     """Run a network. Nothing is shed while batches fit into `headroom` x `trigger`.
 
@@ -89,21 +90,24 @@ def start(
         Serve Prometheus metrics on this port of the loopback address.
     live
         Show a line with the state of the run in the terminal.
+    spark
+        The session, where no DataFrame tells it; by default the active one.
     """
     graph = network.graph if isinstance(network, Network) else network
-    graph, frames, spark = _opened(graph, sources or {})
+    graph, frames, spark = _opened(graph, sources or {}, spark)
     graph.check_complete()
     settings = Settings(duration_ms(trigger, "trigger"), headroom, shedding)
     check_sources(graph, frames)
     chosen = _check_sinks(graph, sinks or {})
     shed_sinks = ShedSinks(graph, on_shed or {})
     rejects_sink = None if rejects is None else as_sink("rejects", rejects)
+    _check_paths({**chosen, **{f"on_shed {n}": s for n, s in shed_sinks.sinks.items()}, "rejects": rejects_sink})
     tables = _check_statics(graph, statics or {})
     _check_compiles(spark, graph, frames, tables)
     if profile is not None:
         profile.check(graph)
     folder = Checkpoint(checkpoint or tempfile.mkdtemp(prefix="jettison-"), graph, spark)
-    metrics = None
+    metrics, runner, reader = None, None, None
     try:
         metrics = None if metrics_port is None else Metrics(metrics_port)
         runner = BatchRunner(
@@ -114,8 +118,9 @@ def start(
         run.begin(frames)
         return run
     except BaseException:
-        if metrics is not None:
-            metrics.close()
+        for opened in (metrics, runner, reader):
+            if opened is not None:
+                opened.close()
         folder.close()
         raise
 
@@ -266,7 +271,8 @@ class Run:
             return self._failure
         names = ", ".join(repr(source.name) for source in self.graph.sources)
         detail = reason_of(self._failure or error)
-        advice = hint(f"{detail} {error}")
+        on_kafka = any(source.kafka is not None for source in self.graph.sources)
+        advice = hint(f"{detail} {error}") if on_kafka else ""
         return SourceError(
             f"network {self.graph.name!r} stopped: {detail}{' ' if advice else ''}{advice} Sources: {names}. The batch "
             f"is not committed: mend the cause and start again with checkpoint {self._checkpoint.path!r}."
@@ -295,12 +301,9 @@ class Run:
         self._previous_ms = 1000 * began
         self._learn_bookkeeping()
         logged = self._checkpoint.plans.read(batch)
-        if logged is None:
-            reading = self._reader.size(frame, batch)
-        else:
-            reading = Reading(logged.rows, logged.gone, logged.ids, logged.begins)
+        reading = self._reader.size(frame, batch) if logged is None else self._reader.again(logged, batch)
         rows = dict(reading.rows)
-        raw = self._reader.frames(split(self.graph, frame), batch, reading.begins)
+        raw = self._reader.frames(split(self.graph, frame), reading)
         calibrating_s = 0.0
         enough = sum(rows.values()) >= LEAST_ROWS or (self._totals.over_budget > 1 and any(rows.values()))
         if not self._calibrated and enough:
@@ -310,7 +313,9 @@ class Run:
         if logged is None:
             plan = self.controller.decide(rows, 1000 * time.time())
             offsets = end_offsets(self._checkpoint.spark_folder, batch)
-            self._checkpoint.plans.write(Logged(batch, plan, rows, offsets, reading.gone, reading.ids, reading.begins))
+            self._checkpoint.plans.write(
+                Logged(batch, plan, rows, offsets, reading.gone, reading.ids, reading.begins, reading.ends)
+            )
         else:
             plan = self.controller.plan = logged.plan
         decided = time.time()
@@ -386,7 +391,9 @@ def _entries(sample: BatchSample, plan: Plan) -> list[dict[str, Any]]:
     return entries
 
 
-def _opened(graph: Graph, given: Mapping[str, DataFrame | Kafka]) -> tuple[Graph, dict[str, DataFrame], SparkSession]:
+def _opened(
+    graph: Graph, given: Mapping[str, DataFrame | Kafka], spark: SparkSession | None
+) -> tuple[Graph, dict[str, DataFrame], SparkSession]:
     """The network with its topics, a stream for every source that has one, and the session that they belong to."""
     for name in given:
         if name not in {source.name for source in graph.sources}:
@@ -394,7 +401,7 @@ def _opened(graph: Graph, given: Mapping[str, DataFrame | Kafka]) -> tuple[Graph
             raise StartError(f"{name!r} is not a source of network {graph.name!r}; sources: {known}.")
     graph = graph.with_topics({name: each for name, each in given.items() if isinstance(each, Kafka)})
     frames = {name: each for name, each in given.items() if not isinstance(each, Kafka)}
-    session = next((frame.sparkSession for frame in frames.values()), None) or SparkSession.getActiveSession()
+    session = next((frame.sparkSession for frame in frames.values()), spark) or SparkSession.getActiveSession()
     if session is None:
         raise StartError("there is no Spark session: make one first, such as jt.local_session(kafka=True).")
     for source in graph.sources:
@@ -414,6 +421,17 @@ def _check_sinks(graph: Graph, sinks: Mapping[str, Any]) -> dict[str, Sink]:
         if name not in names:
             raise StartError(f"there is a sink for {name!r}, which is not an output. Outputs: {', '.join(names)}.")
     return {name: as_sink(name, sinks[name]) for name in names}
+
+
+def _check_paths(sinks: Mapping[str, Sink | None]) -> None:
+    """A batch's folder is replaced as a whole: two sinks on one path would undo each other."""
+    owners: dict[str, str] = {}
+    for name, sink in sinks.items():
+        if isinstance(sink, ParquetSink):
+            path = sink.path.rstrip("/")
+            if path in owners:
+                raise StartError(f"{owners[path]} and {name} both write to {path!r}: give each a path of its own.")
+            owners[path] = name
 
 
 def _check_statics(graph: Graph, statics: Mapping[str, DataFrame]) -> dict[str, DataFrame]:

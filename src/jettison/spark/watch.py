@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,9 +11,13 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+from jettison.errors import StartError
 from jettison.network.kafka import Kafka
 from jettison.spark.offsets import Offsets
+from jettison.spark.reasons import reason_of
 from jettison.statistics.arrival import Arrivals, TopicSample
+
+_log = logging.getLogger("jettison")
 
 
 @dataclass(frozen=True)
@@ -26,21 +31,27 @@ class Seen:
 
 
 class Watch:
-    """Looks at the topics of one source. A broker that does not answer in time is not waited for: None."""
+    """Looks at the topics of one source: None when the broker does not answer; it is left alone for a while then."""
 
-    def __init__(self, spark: SparkSession, topic: Kafka, timeout_ms: int = 3000) -> None:
+    def __init__(self, spark: SparkSession, topic: Kafka, timeout_ms: int = 2000, rest_s: float = 30.0) -> None:
         jvm: Any = spark._jvm
         self._jvm = jvm
         self._topics = topic.topics
         self._timeout_ms = timeout_ms
+        self._rest_s = rest_s
+        self._silent_until_s = 0.0
         settings = jvm.java.util.Properties()
         settings.put("bootstrap.servers", topic.servers)
         for name, value in topic.options.items():
-            if name.startswith("kafka."):
-                settings.put(name.removeprefix("kafka."), value)
+            if name.lower().startswith("kafka."):
+                settings.put(name[len("kafka.") :], value)
         settings.put("default.api.timeout.ms", str(timeout_ms))
         settings.put("request.timeout.ms", str(timeout_ms))
-        self._admin = jvm.org.apache.kafka.clients.admin.Admin.create(settings)
+        try:
+            self._admin = jvm.org.apache.kafka.clients.admin.Admin.create(settings)
+        except Py4JError as error:
+            reason = reason_of(error)
+            raise StartError(f"kafka topic {topic.topic!r}: no client for {topic.servers!r}: {reason}") from error
         self._arrivals = {name: Arrivals() for name in self._topics}
 
     def close(self) -> None:
@@ -48,6 +59,8 @@ class Watch:
 
     def look(self, *, learn: bool = False) -> Seen | None:
         """Identities and offsets, now; with `learn` the rate of arrivals is that since the last such look."""
+        if time.monotonic() < self._silent_until_s:
+            return None
         spec = self._jvm.org.apache.kafka.clients.admin.OffsetSpec
         try:
             described = self._got(self._admin.describeTopics(list(self._topics)).allTopicNames())
@@ -57,7 +70,13 @@ class Watch:
             before = time.time()
             latest = self._offsets(sizes, spec.latest())
             at_s = (before + time.time()) / 2
-        except Py4JError:
+        except Py4JError as error:
+            self._silent_until_s = time.monotonic() + self._rest_s
+            _log.warning(
+                "no answer about topic %s for now: what is gone is not counted, lag not told (%s)",
+                ", ".join(self._topics),
+                reason_of(error),
+            )
             return None
         if learn:
             for name, ends in latest.items():
