@@ -111,10 +111,10 @@ def _run(network: Network, streams: dict[str, Any], capacity: Capacity, seconds:
 
 def _comparison(runs: dict[str, Run], rate: Rate, seconds: float) -> Table:
     """Latency, delivered share and utility of every output, both runs."""
-    shown = Table(title="What the outputs got", caption="latency: from a trip's arrival to its row being written")
+    shown = Table(title="What the outputs got", caption="p50 to max: from a trip's arrival to its row being written")
     shown.add_column("output")
     shown.add_column("run")
-    for heading in ("delivered", "utility", "p50 latency", "p95", "p99", "max"):
+    for heading in ("delivered", "utility", "p50", "p95", "p99", "max"):
         shown.add_column(heading, justify="right")
     for output in next(iter(runs.values())).graph.outputs:
         for label, running in runs.items():

@@ -45,5 +45,6 @@ class LiveView:
             f"{sample.duration_ms / 1000:.1f} of {budget_ms / 1000:.1f} s",
             Text(kept, style="green" if not plan.drops else "yellow"),
             f"p95 {max(stale) / 1000:.1f} s old" if stale else "",
+            f"{max(topic.lag_s for topic in sample.topics.values()):.1f} s behind" if sample.topics else "",
         )
         self._live.update(line)
