@@ -27,7 +27,7 @@ from jettison.spark.runtime import start
 from jettison.spark.session import local_session
 
 _LEVELS = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
-_HEADROOM = 0.8
+_HEADROOM = 0.7
 
 
 def run(*, quick: bool, say: Say, capacity: Capacity | None = None, broker: Broker | None = None) -> Result:
