@@ -13,12 +13,15 @@ Vector = npt.NDArray[np.float64]
 class LeastSquares:
     """Fit y = x . theta one sample at a time.
 
-        gain = P x / (forgetting * noise^2 + x' P x)
+        gain = P x / (noise^2 + x' P x)
         theta += gain * (y - x . theta)
-        P = (P - gain x' P) / forgetting
+        P = P - gain x' P                                        what was learned
+        P = P + (1 / forgetting - 1) * P x x' P / (x' P x)       what is forgotten, along x alone
 
-    Older samples count less by `forgetting` per step. P may not grow beyond its start: without that bound, directions
-    that no sample excites would grow for ever and the first odd sample would throw the estimate far off.
+    Older samples count less by `forgetting` per step, only in the direction of the sample: what no sample excites is
+    neither learned nor forgotten. (Were all of P to grow, the directions that batches never excite would, for ever; a
+    bound on that would in time freeze the others.) When samples are all alike, the estimate follows them by
+    1 - forgetting per step.
 
     >>> fit = LeastSquares(start=[1.0, 1.0], uncertainty=0.5)
     >>> for rows in (100, 200, 50, 400, 10, 300):
@@ -27,7 +30,7 @@ class LeastSquares:
     [3.0, 0.5]
     """
 
-    def __init__(self, start: Sequence[float], *, uncertainty: float = 0.5, forgetting: float = 0.97) -> None:
+    def __init__(self, start: Sequence[float], *, uncertainty: float = 0.5, forgetting: float = 0.8) -> None:
         self._theta: Vector = np.array(start, dtype=float)
         self._covariance = np.eye(len(self._theta)) * uncertainty**2
         self._largest = float(np.trace(self._covariance))
@@ -36,12 +39,15 @@ class LeastSquares:
     def update(self, x: Sequence[float], y: float, noise: float) -> None:
         features = np.array(x, dtype=float)
         spread = self._covariance @ features
-        gain = spread / (self._forgetting * noise**2 + float(features @ spread))
+        gain = spread / (noise**2 + float(features @ spread))
         self._theta = np.maximum(0.0, self._theta + gain * (y - float(features @ self._theta)))
-        self._covariance = (self._covariance - np.outer(gain, spread)) / self._forgetting
-        size = float(np.trace(self._covariance))
-        if size > self._largest:
-            self._covariance *= self._largest / size
+        self._covariance = self._covariance - np.outer(gain, spread)
+        left = self._covariance @ features
+        along = float(features @ left)
+        if along > 0:
+            forgotten = (1 / self._forgetting - 1) * np.outer(left, left) / along
+            if float(np.trace(self._covariance + forgotten)) <= self._largest:
+                self._covariance = self._covariance + forgotten
 
     def get(self) -> tuple[float, ...]:
         return tuple(float(value) for value in self._theta)
