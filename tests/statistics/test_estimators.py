@@ -91,7 +91,8 @@ def test_latency_histogram_against_all_values(values: list[float]) -> None:
         found = seen.quantile(share)
         low, high = np.quantile(values, max(0, share - 0.1)), np.quantile(values, min(1, share + 0.1))
         assert found is not None
-        assert low * 0.95 - 1 <= found <= high * 1.05 + 1
+        # a slot's middle is a sixteenth of its segment off, a bin's 1 %
+        assert low * 0.92 - 1 <= found <= high * 1.05 + 1
 
 
 def test_latency_histogram_weighs_batches_by_rows() -> None:

@@ -19,6 +19,10 @@ from jettison.statistics.profile import Profile
 
 _LEAST_NOISE_MS = 20.0
 _NOISE_SHARE = 0.1
+_MOST_NOISES = 3.0
+"""A batch that a garbage collection or a neighbour made slow must not turn the estimate over."""
+_COLD_NOISE_SHARE = 0.5
+"""The first batches of a run are compiled while they run: they tell little of what the next will take."""
 _SELECTIVITY_WEIGHT = 0.3
 _LEAST_ROWS = 20.0
 
@@ -37,6 +41,7 @@ class CostModel:
             for operator in graph.operators
         ]
         self._selectivity = {name: Smoothed(_SELECTIVITY_WEIGHT, value) for name, value in start.selectivity.items()}
+        self._batches = 0
         self.profile = start
 
     def predict_ms(self, rows: Mapping[str, float], keeps: Mapping[str, float]) -> float:
@@ -45,8 +50,13 @@ class CostModel:
 
     def update_time(self, rows: Mapping[str, float], keeps: Mapping[str, float], duration_ms: float) -> None:
         """Learn from one batch's time."""
-        noise_ms = max(_LEAST_NOISE_MS, _NOISE_SHARE * duration_ms)
-        self._fit.update(self._parts_ms(rows, keeps), duration_ms, noise_ms)
+        self._batches += 1
+        share = _NOISE_SHARE + (_COLD_NOISE_SHARE - _NOISE_SHARE) / self._batches
+        parts = self._parts_ms(rows, keeps)
+        expected_ms = sum(factor * part for factor, part in zip(self._fit.get(), parts, strict=True))
+        noise_ms = max(_LEAST_NOISE_MS, share * duration_ms)
+        likely_ms = min(max(duration_ms, expected_ms - _MOST_NOISES * noise_ms), expected_ms + _MOST_NOISES * noise_ms)
+        self._fit.update(parts, likely_ms, noise_ms)
         self._refresh()
 
     def update_rows(self, rows: Mapping[str, float], keeps: Mapping[str, float], delivered: Mapping[str, int]) -> None:

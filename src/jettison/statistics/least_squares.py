@@ -30,7 +30,7 @@ class LeastSquares:
     [3.0, 0.5]
     """
 
-    def __init__(self, start: Sequence[float], *, uncertainty: float = 0.5, forgetting: float = 0.8) -> None:
+    def __init__(self, start: Sequence[float], *, uncertainty: float = 0.5, forgetting: float = 0.92) -> None:
         self._theta: Vector = np.array(start, dtype=float)
         self._covariance = np.eye(len(self._theta)) * uncertainty**2
         self._largest = float(np.trace(self._covariance))
