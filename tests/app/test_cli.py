@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -72,7 +73,7 @@ def test_version() -> None:
 def test_bare_command_shows_all_commands() -> None:
     result = jettison()
     assert result.exit_code == 0
-    for command in ("check", "plan", "explain", "run", "demo", "experiment"):
+    for command in ("check", "plan", "explain", "run", "demo", "kafka", "experiment"):
         assert re.search(rf"^\W+{command}\b", result.stdout, re.MULTILINE), command
 
 
@@ -366,15 +367,15 @@ def test_demo_is_handed_its_options(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     given: list[Any] = []
     made = types.ModuleType("jettison.experiments.demo")
 
-    def run_demo(*arguments: Any) -> int:
-        given.extend(arguments)
+    def run_demo(*arguments: Any, kafka: bool) -> int:
+        given.extend([*arguments[:3], kafka])
         return 3
 
     made.run_demo = run_demo  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, made.__name__, made)
-    result = jettison("demo", "--seconds", "7", "--quick", "--out", tmp_path)
+    result = jettison("demo", "--seconds", "7", "--quick", "--kafka", "--out", tmp_path)
     assert result.exit_code == 3
-    assert given[:3] == [7.0, True, tmp_path]
+    assert given == [7.0, True, tmp_path, True]
 
 
 @core
@@ -437,3 +438,30 @@ def test_ctrl_c_ends_between_batches_and_reports(tmp_path: Path) -> None:
     assert "stopping after this batch" in stderr
     assert "Traceback" not in stderr
     assert re.search(r"^network taxi: [1-9]\d* batches", stdout, re.MULTILINE), stdout
+
+
+@pytest.mark.kafka
+@pytest.mark.slow
+@pytest.mark.skipif(os.environ.get("JETTISON_SKIP_KAFKA") == "1", reason="JETTISON_SKIP_KAFKA=1")
+def test_the_kafka_example_reads_from_the_broker_that_jettison_starts(tmp_path: Path) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    example = tmp_path / "kafka.yaml"
+    example.write_text((TAXI.parent / "kafka.yaml").read_text().replace("9092", port))
+    broker = started("kafka", "--port", port, "--rate", 500, cwd=tmp_path)
+    try:
+        assert broker.stdout is not None
+        shown = [broker.stdout.readline() for _ in range(2)]
+        assert shown[0].startswith(f"Kafka listens on 127.0.0.1:{port}; topic 'trips'"), broker.communicate()[1]
+        run = started("run", example, "--for", 10, cwd=tmp_path)
+        stdout, stderr = run.communicate(timeout=180)
+        assert run.returncode == 0, stderr
+        assert "Traceback" not in stderr
+        assert re.search(r"^[1-9][\d,]* rows in", stdout, re.MULTILINE), stdout
+        assert re.search(r"^topic trips: [1-9][\d,]* rows/s arrive", stdout, re.MULTILINE), stdout
+        assert list((tmp_path / "out" / "kafka" / "prices").glob("batch=*/*.parquet"))
+        broker.send_signal(signal.SIGINT)
+        assert broker.wait(60) == 0
+    finally:
+        broker.kill()
