@@ -36,7 +36,8 @@ def spark() -> Iterator[SparkSession]:
     # Python workers run this very interpreter, and find functions that test modules define by `tests.<module>`.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    session = local_session("jettison-tests", cores=2, kafka=_has_connector())
+    with_kafka = _has_connector()
+    session = local_session("jettison-tests", cores=2, kafka=with_kafka, avro=with_kafka)
     yield session
     session.stop()
 
@@ -47,10 +48,10 @@ SKIPS_KAFKA = os.environ.get("JETTISON_SKIP_KAFKA") == "1"
 def _has_connector() -> bool:
     """Without it the tests that need Kafka fail, each with the reason; the others go on."""
     from jettison.errors import StartError
-    from jettison.spark.jars import kafka_connector
+    from jettison.spark.jars import avro, kafka_connector
 
     try:
-        return not SKIPS_KAFKA and bool(kafka_connector())
+        return not SKIPS_KAFKA and bool(kafka_connector()) and bool(avro())
     except StartError:
         return False
 
@@ -62,10 +63,11 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
         pytest.skip("JETTISON_SKIP_KAFKA=1")
     from jettison.errors import StartError
     from jettison.experiments.broker import Broker
-    from jettison.spark.jars import kafka_connector
+    from jettison.spark.jars import avro, kafka_connector
 
     try:
         kafka_connector()
+        avro()
         started = Broker(tmp_path_factory.mktemp("kafka"))
         started.start()
     except StartError as error:

@@ -403,27 +403,16 @@ def test_a_checkpoint_of_another_topic_is_refused(
         start(passing(earliest(broker, "other")), tmp_path, jt.memory())
 
 
-def test_avro_in_a_session_that_can_read_it(broker: Broker, topic: str, tmp_path: Path) -> None:
-    """In a process of its own: the session of the other tests has no Avro."""
-    script = f"""
-import jettison as jt
-from jettison.experiments.producer import send
-fields = '{{"name": "trip", "type": "long"}}, {{"name": "who", "type": "string"}}'
-schema = f'{{{{"type": "record", "name": "trip", "fields": [{{fields}}]}}}}'
-send("{broker.servers}", "{topic}", [b"\\x0e\\x06bob", b"\\xff", b"\\x10\\x06eva"])
-jt.local_session(kafka=True, avro=True)
-net = jt.Network("n")
-topic = jt.kafka("{broker.servers}", "{topic}", value="avro", schema=schema, starting_offsets="earliest")
-net.source("trips", topic).output("out")
-out = jt.memory()
-run = jt.start(net, sinks={{"out": out}}, checkpoint={str(tmp_path / "checkpoint")!r}, trigger="200 milliseconds")
-while run.report().rows_in < 3:
-    run.await_termination(0.1)
-run.stop()
-print(sorted((row.trip, row.who) for row in out.rows), run.report().rows_rejected)
-"""
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=180, cwd=tmp_path)
-    assert done.stdout.strip().splitlines()[-1:] == ["[(7, 'bob'), (8, 'eva')] 1"], done.stdout + done.stderr[-3000:]
+def test_avro(spark: SparkSession, broker: Broker, topic: str, tmp_path: Path) -> None:
+    fields = [{"name": "trip", "type": "long"}, {"name": "who", "type": "string"}]
+    schema = json.dumps({"type": "record", "name": "trip", "fields": fields, "doc": "a rider's \\ trip"})
+    send(broker.servers, topic, [b"\x0e\x06bob", b"\xff", b"\x10\x06eva"])
+    out = jt.memory()
+    source = earliest(broker, topic, value="avro", schema=schema)
+    run = ended(start(passing(source), tmp_path, out, rejects=jt.parquet(f"{tmp_path}/bad")), 3)
+    assert sorted((row.trip, row.who) for row in out.rows) == [(7, "bob"), (8, "eva")]
+    assert run.report().rows_rejected == 1
+    assert [bytes(row.value) for row in spark.read.parquet(f"{tmp_path}/bad").collect()] == [b"\xff"]
 
 
 def test_without_the_connector_one_sentence_says_what_to_do(tmp_path: Path) -> None:
