@@ -186,3 +186,19 @@ def test_late_twice_in_a_row_is_an_overload_whatever_was_predicted() -> None:
     assert judged.excess_us == pytest.approx(0.2e6)
     detector.confirm(measured_us=0.8e6, budget_us=0.9e6)
     assert not detector.judge(**near).overloaded
+
+
+def test_reading_that_is_too_much_is_cut_to_its_share_of_the_budget() -> None:
+    net = Network("n")
+    net.source("dear", "a int").output("x")
+    net.source("cheap", "a int").output("y")
+    profile = Profile({}, {}, fixed_ms=100.0, read_us={"dear": 10.0, "cheap": 1.0})
+    controller = Controller(net.graph, Settings(1000.0, headroom=0.9), profile)
+    both, dear = frozenset({"dear", "cheap"}), frozenset({"dear"})
+    assert controller.read_share({"dear": 30_000, "cheap": 10_000}, both) == 1.0, "310 ms of 320"
+    assert controller.read_share({"dear": 60_000, "cheap": 40_000}, both) == pytest.approx(0.5)
+    assert controller.read_share({"dear": 60_000, "cheap": 40_000}, dear) == pytest.approx((320 - 40) / 600)
+    assert controller.read_share({"dear": 60_000, "cheap": 900_000}, dear) == 0.01, "never nothing"
+    assert controller.read_share({"dear": 60_000, "cheap": 0}, frozenset()) == 1.0, "nothing can be passed over"
+    calm = Controller(net.graph, Settings(1000.0, shedding=False), profile)
+    assert calm.read_share({"dear": 10**9, "cheap": 0}, both) == 1.0

@@ -28,6 +28,7 @@ from jettison.spark.files import LocalFolder
 from jettison.spark.kafka import read_between
 from jettison.spark.logs import PlanLog
 from jettison.spark.watch import Watch
+from jettison.statistics.profile import Profile
 
 TRIGGER = "200 milliseconds"
 SCHEMA = "trip long, fare double"
@@ -177,6 +178,38 @@ def test_an_output_keeps_what_is_shed_anywhere_on_its_way(
     )
     assert all(row._event_time is not None for row in shed)
     assert all(row.topic == topic for row in at_input)
+
+
+def test_when_reading_alone_is_too_much_the_newest_records_are_read(
+    spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    send(broker.servers, topic, [trip(number) for number in range(1000)])
+    dear = Profile({"trips": 1.0, "out": 1.0}, {}, fixed_ms=10.0, read_us={"trips": 1000.0})
+    out = jt.memory()
+    run = ended(start(passing(earliest(broker, topic)), tmp_path, out, profile=dear), 1000)
+
+    (sample, plan), *_ = run.history
+    read = sample.rows_in["trips"]
+    assert 20 < read < 200, "four tenths of what the fixed part leaves of 180 ms"
+    assert sample.skipped["trips"] == 1000 - read
+    log = PlanLog(LocalFolder(tmp_path)).read(0)
+    assert log is not None
+    begins, ends = log.begins["trips"][topic], log.ends["trips"][topic]
+    assert sum(ends[number] - begins[number] for number in ends) == read
+    assert ends == broker.ends(topic), "the newest"
+    entries = [entry for entry in ledger(tmp_path) if entry["reason"] == "passed over unread" and entry["batch"] == 0]
+    assert [entry["rows_shed"] for entry in entries] == [1000 - read]
+    assert plan.delivered["out"] == pytest.approx(len(out.batches[0]) / 1000, abs=0.05)
+    assert run.report().rows_shed == 1000 - len(out.rows)
+
+
+def test_what_somebody_keeps_is_read(spark: SparkSession, broker: Broker, topic: str, tmp_path: Path) -> None:
+    send(broker.servers, topic, [trip(number) for number in range(300)])
+    dear = Profile({"trips": 1.0, "out": 1.0}, {}, fixed_ms=10.0, read_us={"trips": 1000.0})
+    out, shed = jt.memory(), jt.memory()
+    ended(start(passing(earliest(broker, topic)), tmp_path, out, profile=dear, on_shed={"trips": shed}), 300)
+    kept = [json.loads(bytes(row.value))["trip"] for row in shed.rows]
+    assert sorted([*kept, *(row.trip for row in out.rows)]) == list(range(300))
 
 
 def test_names_that_kafka_uses_may_be_fields_and_records_have_a_time(

@@ -27,6 +27,8 @@ from jettison.statistics.samples import BatchSample
 
 _RATE_WEIGHT = 0.5
 _WORTHWHILE_SHARE = 0.1
+_MOST_READING_SHARE = 0.4
+_LEAST_READ_SHARE = 0.01
 _REBUILD_CHANGE_SHARE = 0.05
 _REBUILD_TIME_SHARE = 0.005
 
@@ -80,6 +82,20 @@ class Controller:
     def rows_per_s(self) -> dict[str, float]:
         """Smoothed arrival rate of each source."""
         return {name: rate.get() or 0.0 for name, rate in self._rates.items()}
+
+    def read_share(self, rows: Mapping[str, int], skippable: frozenset[str]) -> float:
+        """How much of these sources to read at all: 1, unless reading alone would take too much of the budget.
+
+        A drop saves the work behind it, not the reading before it. Where records can be passed over unread, reading
+        gets at most four tenths of what the fixed part leaves, so that there is time left to process what was read.
+        """
+        left_us = max(0.0, self.settings.budget_us - 1000 * self.profile.fixed_ms)
+        reading_us = {name: self.profile.read_us.get(name, 0.0) * count for name, count in rows.items()}
+        passable_us = sum(cost for name, cost in reading_us.items() if name in skippable)
+        most_us = max(0.0, _MOST_READING_SHARE * left_us - sum(reading_us.values()) + passable_us)
+        if not self.settings.shedding or passable_us <= most_us:
+            return 1.0
+        return max(_LEAST_READ_SHARE, most_us / passable_us)
 
     def decide(self, rows: Mapping[str, int], now_ms: float, queues: Mapping[str, float] | None = None) -> Plan:
         """The plan for a batch of `rows` tuples that is about to run; `queues` are tuples left waiting on arcs."""

@@ -92,7 +92,8 @@ def _compared(running: Run, truth: Truth, after_s: float) -> list[dict[str, Any]
         if ended <= began or began < truth.times_s[0] + after_s or ended > truth.times_s[-1]:
             continue
         actual = truth.rows_per_s(began, ended)
-        arrived, kept = sample.arcs["trips"]
+        read, kept = sample.arcs["trips"]
+        arrived = read + sample.skipped.get("trips", 0)
         rows.append(
             {
                 "second": round(ended - truth.times_s[0], 2),

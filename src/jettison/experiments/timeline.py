@@ -23,7 +23,7 @@ def table(run: Run, label: str) -> list[dict[str, Any]]:
                 "run": label,
                 "batch": sample.batch,
                 "second": round((sample.started_ms - first_ms) / 1000, 3),
-                "rows_in": sum(sample.rows_in.values()),
+                "rows_in": sum(sample.rows_in.values()) + sum(sample.skipped.values()),
                 "rows_out": processed_rows(sample),
                 "batch_ms": round(sample.duration_ms, 1),
                 "p99_latency_ms": round(max(stale), 1) if stale else "",

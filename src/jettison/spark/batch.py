@@ -73,6 +73,12 @@ class BatchRunner:
         jobs = len(graph.outputs) + len(self._on_shed.sinks)
         self._pool = ThreadPoolExecutor(max(1, min(4, jobs)), thread_name_prefix="jettison-output")
 
+    @property
+    def kept_sources(self) -> frozenset[str]:
+        """Sources of which what is shed at the input is kept by some sink."""
+        names = [source.name for source in self._graph.sources]
+        return frozenset(name for name in names if self._on_shed.of([name]))
+
     def close(self) -> None:
         self._pool.shutdown(wait=False)
 

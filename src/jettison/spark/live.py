@@ -33,7 +33,7 @@ class LiveView:
     def update(self, sample: BatchSample, plan: Plan) -> None:
         """Show one batch."""
         budget_ms = self._run.settings.budget_us / 1000
-        rate = 1000 * sum(sample.rows_in.values()) / max(1.0, sample.interval_ms)
+        rate = 1000 * (sum(sample.rows_in.values()) + sum(sample.skipped.values())) / max(1.0, sample.interval_ms)
         stale = [seen.latency_ms[5] for seen in sample.outputs.values() if seen.latency_ms is not None]
         line = Table.grid(padding=(0, 1))
         shares = plan.delivered.values()

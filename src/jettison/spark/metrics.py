@@ -49,13 +49,15 @@ class Metrics:
         self._load.set(load)
         self._row.set(plan.row)
         for source, count in sample.rows_in.items():
-            self._rows_in.labels(source).inc(count)
+            self._rows_in.labels(source).inc(count + sample.skipped.get(source, 0))
             self._rejected.labels(source).inc(sample.rejected.get(source, 0))
         self._keep.clear()
         for arc, (rows, kept) in sample.arcs.items():
             self._keep.labels(arc).set(plan.keep(arc))
             if rows > kept:
                 self._shed.labels(arc, plan.reason).inc(rows - kept)
+        for source, count in sample.skipped.items():
+            self._shed.labels(source, "passed over unread").inc(count)
         for source, count in sample.gone.items():
             self._gone.labels(source).inc(count)
         for name, topic in sample.topics.items():

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import ceil
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -21,8 +22,8 @@ from jettison.statistics.arrival import TopicSample
 
 @dataclass(frozen=True)
 class Reading:
-    """Rows by source. Of Kafka, by source: records that are gone, the topics' identities, and the range that is read
-    where that is not Spark's own.
+    """Rows by source. Of Kafka, by source: records that are gone, the topics' identities, the range that is read where
+    that is not Spark's own, and how many records are passed over unread.
     """
 
     rows: Mapping[str, int]
@@ -30,6 +31,7 @@ class Reading:
     ids: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     begins: Mapping[str, Offsets] = field(default_factory=dict)
     ends: Mapping[str, Offsets] = field(default_factory=dict)
+    skipped: Mapping[str, int] = field(default_factory=dict)
 
 
 class Reader:
@@ -48,6 +50,11 @@ class Reader:
         except BaseException:
             self.close()
             raise
+
+    @property
+    def skippable(self) -> frozenset[str]:
+        """Sources of which a part can be passed over unread."""
+        return frozenset(self._topics)
 
     def close(self) -> None:
         for watch in self._watches.values():
@@ -70,6 +77,24 @@ class Reader:
         known = [each for each in found.values() if each is not None]
         return Reading({name: rows[name] or 0 for name in names}, **_merged(known))
 
+    def skipping(self, reading: Reading, share: float, names: frozenset[str], batch: int) -> Reading:
+        """The same batch with only the newest `share` of each partition read; the rest is passed over."""
+        offsets = self._offsets(batch) or {}
+        rows, skipped = dict(reading.rows), {}
+        begins, ends = dict(reading.begins), dict(reading.ends)
+        for name in names:
+            begin, end = begins.get(name, offsets[name][0]), ends.get(name, offsets[name][1])
+            whole = kafka_batch(begin, end)
+            begins[name] = {
+                topic: {number: whole.ends[topic][number] - ceil(share * size) for number, size in sizes.items()}
+                for topic, sizes in whole.sizes.items()
+            }
+            ends[name] = whole.ends
+            left = sum(ceil(share * size) for sizes in whole.sizes.values() for size in sizes.values())
+            skipped[name] = rows[name] - min(left, rows[name])
+            rows[name] = min(left, rows[name])
+        return replace(reading, rows=rows, begins=begins, ends=ends, skipped=skipped)
+
     def again(self, logged: Logged, batch: int) -> Reading:
         """What a batch that is repeated reads: what it read before, less the records of topics that are others now."""
         rows, gone = dict(logged.rows), dict(logged.gone)
@@ -88,7 +113,7 @@ class Reader:
             gone[name] = gone.get(name, 0) + kafka_batch(begin, missing).rows
             rows[name] = rows.get(name, 0) - kafka_batch(begin, missing).rows
             begins[name], ends[name] = {**begin, **missing}, end  # nothing of them; the next batch finds them anew
-        return Reading(rows, gone, logged.ids, begins, ends)
+        return Reading(rows, gone, logged.ids, begins, ends, logged.skipped)
 
     def _kafka(self, name: str, batch: int, spark_start: Any, spark_end: Any) -> Reading | None:
         """What a batch reads of one source on Kafka; None where its offsets cannot be read."""

@@ -97,10 +97,11 @@ class Totals:
         self._below = {source.name: self.graph.outputs_below(source.name) for source in self.graph.sources}
 
     def add(self, sample: BatchSample, plan: Plan) -> None:
-        arrived = sum(sample.rows_in.values())
+        skipped = sum(sample.skipped.values())
+        arrived = sum(sample.rows_in.values()) + skipped
         self.batches += 1
         self.rows_in += arrived
-        self.rows_shed += sum(rows - kept for rows, kept in sample.arcs.values())
+        self.rows_shed += sum(rows - kept for rows, kept in sample.arcs.values()) + skipped
         self.rejected += sum(sample.rejected.values())
         self.timeless += sum(sample.timeless.values())
         self.gone += sum(sample.gone.values())
@@ -113,7 +114,11 @@ class Totals:
                 continue
             self.rows[output.name] = self.rows.get(output.name, 0) + seen.rows
             share = plan.delivered.get(output.name, 1.0)
-            above = sum(n for source, n in sample.rows_in.items() if output.name in self._below[source])
+            above = sum(
+                count + sample.skipped.get(source, 0)
+                for source, count in sample.rows_in.items()
+                if output.name in self._below[source]
+            )
             self._possible[output.name] = self._possible.get(output.name, 0) + above
             self._weighted[output.name] = self._weighted.get(output.name, 0.0) + share * above
             if seen.latency_ms is not None and seen.rows:

@@ -33,7 +33,7 @@ from jettison.spark.live import LiveView
 from jettison.spark.logs import Ledger, Logged
 from jettison.spark.metrics import Metrics
 from jettison.spark.offsets import end_offsets
-from jettison.spark.reading import Reader
+from jettison.spark.reading import Reader, Reading
 from jettison.spark.reasons import reason_of
 from jettison.spark.report import Report, Totals
 from jettison.spark.sinks import ParquetSink, Sink, as_sink
@@ -302,6 +302,8 @@ class Run:
         self._learn_bookkeeping()
         logged = self._checkpoint.plans.read(batch)
         reading = self._reader.size(frame, batch) if logged is None else self._reader.again(logged, batch)
+        if logged is None and self._calibrated:
+            reading = self._passing_over(reading, batch)
         rows = dict(reading.rows)
         raw = self._reader.frames(split(self.graph, frame), reading)
         calibrating_s = 0.0
@@ -311,10 +313,12 @@ class Run:
             self._calibrate(raw, rows)
             calibrating_s = time.time() - before
         if logged is None:
-            plan = self.controller.decide(rows, 1000 * time.time())
+            plan = _of_what_was_read(self.graph, self.controller.decide(rows, 1000 * time.time()), reading)
             offsets = end_offsets(self._checkpoint.spark_folder, batch)
             self._checkpoint.plans.write(
-                Logged(batch, plan, rows, offsets, reading.gone, reading.ids, reading.begins, reading.ends)
+                Logged(
+                    batch, plan, rows, offsets, reading.gone, reading.ids, reading.begins, reading.ends, reading.skipped
+                )
             )
         else:
             plan = self.controller.plan = logged.plan
@@ -333,6 +337,7 @@ class Run:
             rejected=measured.rejected,
             timeless=measured.timeless,
             gone=reading.gone,
+            skipped=reading.skipped,
             topics=self._reader.lag(batch),
             parts_ms={**measured.parts_ms, "deciding": 1000 * (decided - began), "bookkeeping": overhead_ms},
             plan_row=plan.row,
@@ -343,6 +348,12 @@ class Run:
         if self._calibrated and batch % _REMEMBER_EVERY == 0:
             self._checkpoint.remember(self.controller.profile, self._runner.shared)
         self._after_s = time.time() - ended
+
+    def _passing_over(self, reading: Reading, batch: int) -> Reading:
+        """Leave records unread when reading alone is too much, but for sources whose shed rows somebody keeps."""
+        names = self._reader.skippable - self._runner.kept_sources
+        share = self.controller.read_share(reading.rows, names)
+        return reading if share >= 1 else self._reader.skipping(reading, share, names, batch)
 
     def _calibrate(self, raw: Mapping[str, DataFrame], rows: Mapping[str, int]) -> None:
         found = calibrate(self.graph, raw, rows, self._statics)
@@ -385,10 +396,28 @@ def _entries(sample: BatchSample, plan: Plan) -> list[dict[str, Any]]:
         if count:
             rejected = {"rows_in": sample.rows_in[source], "rows_shed": count, "reason": "does not parse"}
             entries.append({"batch": sample.batch, "arc": source, **rejected, "plan_row": plan.row})
+    for source, count in sample.skipped.items():
+        unread = {"rows_in": sample.rows_in[source] + count, "rows_shed": count, "reason": "passed over unread"}
+        entries.append({"batch": sample.batch, "arc": source, **unread, "plan_row": plan.row})
     for source, count in sample.gone.items():
         lost = {"rows_in": sample.rows_in[source] + count, "rows_shed": count, "reason": "gone before it was read"}
         entries.append({"batch": sample.batch, "arc": source, **lost, "plan_row": plan.row})
     return entries
+
+
+def _of_what_was_read(graph: Graph, plan: Plan, reading: Reading) -> Plan:
+    """The plan with the shares that outputs get of what arrived, records passed over unread included."""
+    if not reading.skipped:
+        return plan
+    delivered = {}
+    for output in graph.outputs:
+        above = [source.name for source in graph.sources if output.name in graph.outputs_below(source.name)]
+        read = sum(reading.rows[name] for name in above)
+        arrived = read + sum(reading.skipped.get(name, 0) for name in above)
+        share = plan.delivered.get(output.name, 1.0)
+        delivered[output.name] = share * read / arrived if arrived else share
+    reason = plan.reason if plan.drops else "reading alone is too much"
+    return replace(plan, delivered=delivered, reason=reason)
 
 
 def _opened(

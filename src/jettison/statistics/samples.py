@@ -24,9 +24,9 @@ LATENCY_QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 class BatchSample:
     """Rows, times and results of one batch.
 
-    `rows_in` counts what arrived at each source, `arcs` what reached an arc and what passed its drop, where that was
-    counted, `gone` the records that a source had lost before they were read. `parts_ms` splits the batch's time:
-    deciding, each output's job, and the trigger's own bookkeeping.
+    `rows_in` counts what arrived at each source and was read, `arcs` what reached an arc and passed its drop, where
+    that was counted, `skipped` the records that were passed over unread, `gone` those that a source had lost before.
+    `parts_ms` splits the batch's time: deciding, each output's job, and the trigger's own bookkeeping.
     """
 
     batch: int
@@ -39,6 +39,7 @@ class BatchSample:
     rejected: Mapping[str, int] = field(default_factory=dict)
     timeless: Mapping[str, int] = field(default_factory=dict)
     gone: Mapping[str, int] = field(default_factory=dict)
+    skipped: Mapping[str, int] = field(default_factory=dict)
     topics: Mapping[str, TopicSample] = field(default_factory=dict)
     parts_ms: Mapping[str, float] = field(default_factory=dict)
     plan_row: int = 0
