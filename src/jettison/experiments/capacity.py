@@ -66,6 +66,7 @@ def measure_capacity(
     loop: Loop | None = None,
     sizes: tuple[int, int] = _SIZES,
     read_us: float | None = None,
+    least_trigger_ms: float = 0.0,
 ) -> Capacity:
     """Run batches of two sizes as fast as they go, nothing shed; a line through the two medians gives the capacity.
 
@@ -89,7 +90,8 @@ def measure_capacity(
         per_row = 1000 * (medians[large] - medians[small]) / (large - small)
         us_per_row = max(per_row, 100 * medians[large] / large)  # noise must not make rows free
         fixed_ms = max(0.0, medians[large] - us_per_row * large / 1000)
-        trigger_ms = next((t for t in _TRIGGERS_MS if fixed_ms < _HEADROOM * t / 2), _TRIGGERS_MS[-1])
+        fitting = (t for t in _TRIGGERS_MS if fixed_ms < _HEADROOM * t / 2 and t >= least_trigger_ms)
+        trigger_ms = next(fitting, _TRIGGERS_MS[-1])
         rows_per_s = 1e6 * (_HEADROOM * trigger_ms - fixed_ms) / us_per_row / trigger_ms
         say(f"capacity: {rows_per_s:,.0f} rows/s ({fixed_ms:.0f} ms fixed, {us_per_row:.1f} us per row)")
         if read_us is None:

@@ -39,7 +39,7 @@ def running_broker(say: Say, given: Broker | None = None) -> Iterator[Broker]:
         yield broker
 
 
-def kafka_capacity(spark: Any, broker: Broker, say: Say, *, batches: int) -> Capacity:
+def kafka_capacity(spark: Any, broker: Broker, say: Say, *, batches: int, least_trigger_ms: float = 0.0) -> Capacity:
     """The capacity of the taxi network, read from a topic that was filled before."""
     topic = Kafka(broker.servers, "filled", starting_offsets="earliest")
     say("filling a topic")
@@ -70,7 +70,16 @@ def kafka_capacity(spark: Any, broker: Broker, say: Say, *, batches: int) -> Cap
         wait_for(running, count)
         return running
 
-    return measure_capacity(spark, taxi_network(topic), say, batches=batches, loop=loop, sizes=_SIZES, read_us=read_us)
+    return measure_capacity(
+        spark,
+        taxi_network(topic),
+        say,
+        batches=batches,
+        loop=loop,
+        sizes=_SIZES,
+        read_us=read_us,
+        least_trigger_ms=least_trigger_ms,
+    )
 
 
 def committed(checkpoint: Path) -> int:
