@@ -25,6 +25,7 @@ from jettison.spark.runtime import Run, start
 from jettison.spark.session import local_session
 
 _PATIENCE_S = 12.0
+_SIZES = (5_000, 80_000)
 
 
 Feed = Callable[[str, Rate, float], AbstractContextManager[tuple[Network, dict[str, Any]]]]
@@ -46,7 +47,7 @@ def run_demo(seconds: float, quick: bool, out: Path, console: Console, *, kafka:
                 capacity = kafka_capacity(spark, broker, status.update, batches=batches)
                 feed = partial(_sent, broker)
             else:
-                capacity = measure_capacity(spark, taxi_network(), status.update, batches=batches)
+                capacity = measure_capacity(spark, taxi_network(), status.update, batches=batches, sizes=_SIZES)
                 feed = partial(_generated, spark)
         return _both_ways(capacity, feed, seconds, out, console)
 
