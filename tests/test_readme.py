@@ -42,20 +42,17 @@ def test_the_network_runs_as_written(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_network_on_kafka_runs_as_written(
-    spark: SparkSession,
-    broker: Broker,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    spark: SparkSession, broker: Broker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from jettison.experiments.producer import producing
 
     _, code = blocks("python")
     for topic in ("trips", "alerts", "shed", "rejects"):
         broker.create(topic)
-    monkeypatch.chdir(tmp_path)
     with producing(broker.servers, "trips", Constant(1000.0), 60.0, tmp_path / "sent"):
-        exec(code.replace("localhost:9092", broker.servers).replace("timeout=20", "timeout=10"), {})
+        # in this process, whose Spark has been started in another folder
+        code = code.replace('"out/', f'"{tmp_path}/out/').replace("localhost:9092", broker.servers)
+        exec(code.replace("timeout=20", "timeout=10"), {})
     assert "topic trips: " in capsys.readouterr().out
     assert list((tmp_path / "out" / "fares").glob("batch=*/*.parquet"))
     assert sum(broker.ends("alerts").values()) > 0

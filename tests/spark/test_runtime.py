@@ -169,7 +169,8 @@ def test_what_is_shed_is_exactly_what_the_plan_log_says(spark: SparkSession, tmp
         assert output.rows == len(rows)
         assert output.delivered_share == pytest.approx(shares[name])
         assert output.utility == pytest.approx(run.graph.by_name[name].qos.utility(shares[name]))
-        assert output.latency_ms["p50"] <= output.latency_ms["p99"] <= output.latency_ms["max"]
+        if rows:  # a slow machine may close an output
+            assert output.latency_ms["p50"] <= output.latency_ms["p99"] <= output.latency_ms["max"]
     assert f"6,000 rows in, {shed:,} shed on arcs" in str(report)
     assert re.search(rf"^fares +{len(delivered):,} +[\d.]+%", str(report), re.MULTILINE)
     total = run.ledger().groupBy().sum("rows_shed").first()
