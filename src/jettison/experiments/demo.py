@@ -35,7 +35,9 @@ Feed = Callable[[str, Rate, float], AbstractContextManager[tuple[Network, dict[s
 def run_demo(seconds: float, quick: bool, out: Path, console: Console, *, kafka: bool = False) -> int:
     """Measure the capacity, run both ways, show a table and draw a picture. Returns the exit code."""
     origin = "from Kafka, " if kafka else ""
-    console.print(f"[bold]Jettison[/bold]: taxi trips {origin}parsed and scored once for three outputs, on local Spark")
+    console.print(
+        f"Jettison: taxi trips {origin}parsed and scored once for three outputs, on local Spark", style="bold"
+    )
     with ExitStack() as stack:
         with console.status("starting Spark") as status:
             spark = local_session("jettison-demo", kafka=kafka)
@@ -61,7 +63,7 @@ def _both_ways(capacity: Capacity, feed: Feed, seconds: float, out: Path, consol
     console.print(f"load: half the capacity, and a burst of three times the capacity for {seconds / 2:.0f} s\n")
     runs: dict[str, Run] = {}
     for label, shedding in (("without shedding", False), ("with shedding", True)):
-        console.print(f"[bold]{label}[/bold]")
+        console.print(label, style="bold")
         with feed(label.replace(" ", "-"), rate, seconds) as (network, streams):
             runs[label] = _run(network, streams, capacity, seconds, shedding)
     console.print(_comparison(runs, rate, seconds))
@@ -114,7 +116,7 @@ def _comparison(runs: dict[str, Run], rate: Rate, seconds: float) -> Table:
     """Latency, delivered share and utility of every output, both runs."""
     shown = Table(title="What the outputs got", caption="p50 to max: from a trip's arrival to its row being written")
     shown.add_column("output")
-    shown.add_column("run")
+    shown.add_column("shedding")
     for heading in ("delivered", "utility", "p50", "p95", "p99", "max"):
         shown.add_column(heading, justify="right")
     for output in next(iter(runs.values())).graph.outputs:
@@ -125,7 +127,7 @@ def _comparison(runs: dict[str, Run], rate: Rate, seconds: float) -> Table:
             share = seen.delivered_share * read
             times = [seen.latency_ms[key] for key in ("p50", "p95", "p99", "max")]
             texts = ["-" if each is None else f"{each / 1000:.1f} s" for each in times]
-            shown.add_row(output.name, label, f"{share:.0%}", f"{output.qos.utility(share):.2f}", *texts)
+            shown.add_row(output.name, label.split()[0], f"{share:.0%}", f"{output.qos.utility(share):.2f}", *texts)
         shown.add_section()
     return shown
 
