@@ -84,6 +84,8 @@ class Reader:
         begins, ends = dict(reading.begins), dict(reading.ends)
         for name in names:
             begin, end = begins.get(name, offsets[name][0]), ends.get(name, offsets[name][1])
+            if not (is_kafka(begin) and is_kafka(end)):
+                continue  # nothing has come from there yet
             whole = kafka_batch(begin, end)
             begins[name] = {
                 topic: {number: whole.ends[topic][number] - ceil(share * size) for number, size in sizes.items()}

@@ -20,15 +20,14 @@ from jettison.network.declare import Network
 from jettison.network.durations import duration_ms
 from jettison.network.graph import Graph
 from jettison.network.kafka import Kafka
-from jettison.network.operators import Join
 from jettison.plan.plan import Plan
 from jettison.plan.problem import Problem
 from jettison.spark.aside import ShedSinks
 from jettison.spark.batch import BatchRunner
 from jettison.spark.calibrate import LEAST_ROWS, assumed_profile, calibrate
 from jettison.spark.checkpoint import Checkpoint
-from jettison.spark.compile import Compiler
-from jettison.spark.kafka import hint, read_stream
+from jettison.spark.checks import check_compiles, check_paths, check_sinks, check_statics, opened
+from jettison.spark.kafka import hint
 from jettison.spark.live import LiveView
 from jettison.spark.logs import Ledger, Logged
 from jettison.spark.metrics import Metrics
@@ -36,7 +35,7 @@ from jettison.spark.offsets import end_offsets
 from jettison.spark.reading import Reader, Reading
 from jettison.spark.reasons import reason_of
 from jettison.spark.report import Report, Totals
-from jettison.spark.sinks import ParquetSink, Sink, as_sink
+from jettison.spark.sinks import ParquetSink, as_sink
 from jettison.spark.stream import check_sources, is_bare, merge, split
 from jettison.statistics.estimators import Smoothed
 from jettison.statistics.profile import Profile
@@ -94,16 +93,16 @@ def start(
         The session, where no DataFrame tells it; by default the active one.
     """
     graph = network.graph if isinstance(network, Network) else network
-    graph, frames, spark = _opened(graph, sources or {}, spark)
+    graph, frames, spark = opened(graph, sources or {}, spark)
     graph.check_complete()
     settings = Settings(duration_ms(trigger, "trigger"), headroom, shedding)
     check_sources(graph, frames)
-    chosen = _check_sinks(graph, sinks or {})
+    chosen = check_sinks(graph, sinks or {})
     shed_sinks = ShedSinks(graph, on_shed or {})
     rejects_sink = None if rejects is None else as_sink("rejects", rejects)
-    _check_paths({**chosen, **{f"on_shed {n}": s for n, s in shed_sinks.sinks.items()}, "rejects": rejects_sink})
-    tables = _check_statics(graph, statics or {})
-    _check_compiles(spark, graph, frames, tables)
+    check_paths({**chosen, **{f"on_shed {n}": s for n, s in shed_sinks.sinks.items()}, "rejects": rejects_sink})
+    tables = check_statics(graph, statics or {})
+    check_compiles(spark, graph, frames, tables)
     if profile is not None:
         profile.check(graph)
     folder = Checkpoint(checkpoint or tempfile.mkdtemp(prefix="jettison-"), graph, spark)
@@ -118,9 +117,9 @@ def start(
         run.begin(frames)
         return run
     except BaseException:
-        for opened in (metrics, runner, reader):
-            if opened is not None:
-                opened.close()
+        for part in (metrics, runner, reader):
+            if part is not None:
+                part.close()
         folder.close()
         raise
 
@@ -418,67 +417,3 @@ def _of_what_was_read(graph: Graph, plan: Plan, reading: Reading) -> Plan:
         delivered[output.name] = share * read / arrived if arrived else share
     reason = plan.reason if plan.drops else "reading alone is too much"
     return replace(plan, delivered=delivered, reason=reason)
-
-
-def _opened(
-    graph: Graph, given: Mapping[str, DataFrame | Kafka], spark: SparkSession | None
-) -> tuple[Graph, dict[str, DataFrame], SparkSession]:
-    """The network with its topics, a stream for every source that has one, and the session that they belong to."""
-    for name in given:
-        if name not in {source.name for source in graph.sources}:
-            known = ", ".join(source.name for source in graph.sources)
-            raise StartError(f"{name!r} is not a source of network {graph.name!r}; sources: {known}.")
-    graph = graph.with_topics({name: each for name, each in given.items() if isinstance(each, Kafka)})
-    frames = {name: each for name, each in given.items() if not isinstance(each, Kafka)}
-    session = next((frame.sparkSession for frame in frames.values()), spark) or SparkSession.getActiveSession()
-    if session is None:
-        raise StartError("there is no Spark session: make one first, such as jt.local_session(kafka=True).")
-    for source in graph.sources:
-        if source.kafka is not None and source.name not in frames:
-            frames[source.name] = read_stream(session, source.kafka)
-        elif source.kafka is not None:
-            raise StartError(f"source {source.name!r} is declared with a Kafka topic: leave it out of `sources`.")
-    return graph, frames, session
-
-
-def _check_sinks(graph: Graph, sinks: Mapping[str, Any]) -> dict[str, Sink]:
-    names = [output.name for output in graph.outputs]
-    for name in names:
-        if name not in sinks:
-            raise StartError(f"output {name!r} has no sink: add sinks={{{name!r}: jt.parquet('out/{name}')}}.")
-    for name in sinks:
-        if name not in names:
-            raise StartError(f"there is a sink for {name!r}, which is not an output. Outputs: {', '.join(names)}.")
-    return {name: as_sink(name, sinks[name]) for name in names}
-
-
-def _check_paths(sinks: Mapping[str, Sink | None]) -> None:
-    """A batch's folder is replaced as a whole: two sinks on one path would undo each other."""
-    owners: dict[str, str] = {}
-    for name, sink in sinks.items():
-        if isinstance(sink, ParquetSink):
-            path = sink.path.rstrip("/")
-            if path in owners:
-                raise StartError(f"{owners[path]} and {name} both write to {path!r}: give each a path of its own.")
-            owners[path] = name
-
-
-def _check_statics(graph: Graph, statics: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
-    """The table of every join, by the join's name."""
-    tables = {}
-    for operator in graph.operators:
-        if isinstance(operator, Join):
-            if isinstance(operator.static, str) and operator.static not in statics:
-                raise StartError(f"join {operator.name!r}: no table {operator.static!r}: add statics={{...}} to start.")
-            tables[operator.name] = statics[operator.static] if isinstance(operator.static, str) else operator.static
-    return tables
-
-
-def _check_compiles(
-    spark: SparkSession, graph: Graph, sources: Mapping[str, DataFrame], statics: Mapping[str, DataFrame]
-) -> None:
-    """Let Spark analyse the whole network on no rows, so that a fault shows before anything runs."""
-    empty = {name: spark.createDataFrame([], frame.schema) for name, frame in sources.items()}
-    compiler = Compiler(graph, empty, Plan(), statics)
-    for output in graph.outputs:
-        compiler.output(output.name, count=False)

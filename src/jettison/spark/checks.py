@@ -1,0 +1,82 @@
+"""What a run is started with, checked before anything runs: sessions and streams, sinks, tables, the whole network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from jettison.errors import StartError
+from jettison.network.graph import Graph
+from jettison.network.kafka import Kafka
+from jettison.network.operators import Join
+from jettison.plan.plan import Plan
+from jettison.spark.compile import Compiler
+from jettison.spark.kafka import read_stream
+from jettison.spark.sinks import ParquetSink, Sink, as_sink
+
+
+def opened(
+    graph: Graph, given: Mapping[str, DataFrame | Kafka], spark: SparkSession | None
+) -> tuple[Graph, dict[str, DataFrame], SparkSession]:
+    """The network with its topics, a stream for every source that has one, and the session that they belong to."""
+    for name in given:
+        if name not in {source.name for source in graph.sources}:
+            known = ", ".join(source.name for source in graph.sources)
+            raise StartError(f"{name!r} is not a source of network {graph.name!r}; sources: {known}.")
+    graph = graph.with_topics({name: each for name, each in given.items() if isinstance(each, Kafka)})
+    frames = {name: each for name, each in given.items() if not isinstance(each, Kafka)}
+    session = next((frame.sparkSession for frame in frames.values()), spark) or SparkSession.getActiveSession()
+    if session is None:
+        raise StartError("there is no Spark session: make one first, such as jt.local_session(kafka=True).")
+    for source in graph.sources:
+        if source.kafka is not None and source.name not in frames:
+            frames[source.name] = read_stream(session, source.kafka)
+        elif source.kafka is not None:
+            raise StartError(f"source {source.name!r} is declared with a Kafka topic: leave it out of `sources`.")
+    return graph, frames, session
+
+
+def check_sinks(graph: Graph, sinks: Mapping[str, Any]) -> dict[str, Sink]:
+    """A sink for every output, and for nothing else."""
+    names = [output.name for output in graph.outputs]
+    for name in names:
+        if name not in sinks:
+            raise StartError(f"output {name!r} has no sink: add sinks={{{name!r}: jt.parquet('out/{name}')}}.")
+    for name in sinks:
+        if name not in names:
+            raise StartError(f"there is a sink for {name!r}, which is not an output. Outputs: {', '.join(names)}.")
+    return {name: as_sink(name, sinks[name]) for name in names}
+
+
+def check_paths(sinks: Mapping[str, Sink | None]) -> None:
+    """A batch's folder is replaced as a whole: two sinks on one path would undo each other."""
+    owners: dict[str, str] = {}
+    for name, sink in sinks.items():
+        if isinstance(sink, ParquetSink):
+            path = sink.path.rstrip("/")
+            if path in owners:
+                raise StartError(f"{owners[path]} and {name} both write to {path!r}: give each a path of its own.")
+            owners[path] = name
+
+
+def check_statics(graph: Graph, statics: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+    """The table of every join, by the join's name."""
+    tables = {}
+    for operator in graph.operators:
+        if isinstance(operator, Join):
+            if isinstance(operator.static, str) and operator.static not in statics:
+                raise StartError(f"join {operator.name!r}: no table {operator.static!r}: add statics={{...}} to start.")
+            tables[operator.name] = statics[operator.static] if isinstance(operator.static, str) else operator.static
+    return tables
+
+
+def check_compiles(
+    spark: SparkSession, graph: Graph, sources: Mapping[str, DataFrame], statics: Mapping[str, DataFrame]
+) -> None:
+    """Let Spark analyse the whole network on no rows, so that a fault shows before anything runs."""
+    empty = {name: spark.createDataFrame([], frame.schema) for name, frame in sources.items()}
+    compiler = Compiler(graph, empty, Plan(), statics)
+    for output in graph.outputs:
+        compiler.output(output.name, count=False)
