@@ -95,6 +95,7 @@ def test_kafka_rate(spark: SparkSession, broker: Broker, tmp_path: Path) -> None
 def test_kafka_late_parse(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
     result = kafka_late_parse.run(quick=True, say=quiet, broker=broker)
     assert result.metrics["gain"] > 0
+    assert sorted(row["place"] for row in result.rows) == ["after parsing"] * 3 + ["before parsing"] * 3
     drawn(result, tmp_path)
 
 

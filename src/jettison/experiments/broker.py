@@ -136,7 +136,10 @@ class Broker:
 
     def delete(self, topic: str) -> None:
         _done(self._admin.delete_topics([topic]))
+        deadline = time.monotonic() + _START_S
         while topic in self._admin.list_topics(timeout=5).topics:
+            if time.monotonic() > deadline:
+                raise StartError(f"the broker on {self.servers} does not delete topic {topic!r}.")
             time.sleep(0.05)
 
     def ends(self, topic: str) -> dict[str, int]:

@@ -1,5 +1,8 @@
 """What goes wrong with Kafka, done to a run: nothing that Kafka still has is lost or doubled in the parquet sink.
 
+Retention is done by deleting the oldest records through Kafka's own administration, which moves a partition's start as
+the retention timer does.
+
 The broker is stopped for a while, and killed, and started again; partitions are added; retention passes the reader
 while it is down; the topic is deleted and made anew. A run that fails is started again on its checkpoint, as a
 supervisor would.
@@ -195,7 +198,10 @@ def _still_there(broker: Broker, topic: str, first: dict[str, int]) -> set[int]:
     wanted = sum(ends[number] - offset for number, offset in first.items())
     ids: set[int] = set()
     seen = 0
+    deadline = time.monotonic() + _PATIENCE_S
     while seen < wanted:
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"only {seen} of {wanted} records of topic {topic!r} could be read")
         for message in consumer.consume(min(1000, wanted - seen), timeout=10):
             ids.add(json.loads(message.value() or b"{}")["id"])
             seen += 1
