@@ -17,7 +17,7 @@ from jettison.errors import (
     SourceError,
     StartError,
 )
-from jettison.network import Graph, Network, QoS, Stream
+from jettison.network import Graph, Network, QoS, Stream, Value
 from jettison.network.kafka import Kafka, kafka
 from jettison.network.spec import from_yaml, read_spec, to_yaml
 
@@ -52,6 +52,7 @@ __all__ = [
     "SourceError",
     "StartError",
     "Stream",
+    "Value",
     "console",
     "from_yaml",
     "generate",

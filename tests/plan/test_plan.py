@@ -58,7 +58,7 @@ def test_random_refuses_what_is_no_share(keep: float) -> None:
         Random(keep)
 
 
-@pytest.mark.parametrize("kind", [{"semantic": 0.5}, {}, {"random": 0.5, "by_key": 1}])
+@pytest.mark.parametrize("kind", [{"sketch": 0.5}, {}, {"random": 0.5, "by_key": 1}])
 def test_an_unknown_drop_names_its_arc(kind: dict[str, float]) -> None:
     with pytest.raises(PlanError, match="'a>b'"):
         Plan.from_dict({"drops": {"a>b": kind}})

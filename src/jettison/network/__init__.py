@@ -4,6 +4,7 @@ from jettison.network.declare import Network, Stream
 from jettison.network.graph import Graph, arc_head, arc_name
 from jettison.network.operators import Apply, Join, Operator, Output, Select, Source, Union, Where, WithColumns, kind_of
 from jettison.network.qos import QoS
+from jettison.network.value import Value
 
 __all__ = [
     "Apply",
@@ -17,6 +18,7 @@ __all__ = [
     "Source",
     "Stream",
     "Union",
+    "Value",
     "Where",
     "WithColumns",
     "arc_head",

@@ -18,16 +18,16 @@ _UNITS_MS = {
 }
 
 
-def duration_ms(text: str, element: str) -> float:
-    """Milliseconds of a duration; `element` is named in errors.
+def duration_ms(text: str, element: str, *, zero: bool = False) -> float:
+    """Milliseconds of a duration; `element` is named in errors. With `zero`, none at all is fine too.
 
     >>> duration_ms("1 second", "trigger"), duration_ms("250 ms", "trigger"), duration_ms("1.5 minutes", "trigger")
     (1000.0, 250.0, 90000.0)
     """
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+?)s?\s*", str(text).lower())
     unit = None if match is None else match[2] if match[2] in _UNITS_MS else f"{match[2]}s"
-    if match is None or unit not in _UNITS_MS or float(match[1]) <= 0:
+    if match is None or unit not in _UNITS_MS or (float(match[1]) <= 0 and not zero):
         raise NetworkError(
-            f"{element} is {text!r}: write a duration above 0, such as '1 second' or '500 milliseconds'."
+            f"{element} is {text!r}: write a duration{'' if zero else ' above 0'}, such as '1 second' or '500 milliseconds'."
         )
     return float(match[1]) * _UNITS_MS[unit]

@@ -116,6 +116,19 @@ def result_name(expression: Expression) -> str | None:
     return None
 
 
+def passed_column(expression: Expression) -> str | None:
+    """The column that a select item passes on as it is, whatever it is called then; None when it computes something.
+
+    >>> passed_column("fare"), passed_column("fare AS price"), passed_column("fare * 2 AS fare"), passed_column("a.b")
+    ('fare', 'fare', None, None)
+    """
+    tree = _parse(expression) if isinstance(expression, str) else None
+    inner = tree.this if isinstance(tree, sql.Alias) else tree
+    if isinstance(inner, sql.Column) and len(inner.parts) == 1 and not isinstance(inner.this, sql.Star):
+        return str(inner.name)
+    return None
+
+
 def is_whole_star(expression: Expression) -> bool:
     """Whether a select item is `*`: all columns, in their order.
 

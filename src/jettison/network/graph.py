@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from jettison.errors import NetworkError
 from jettison.network.expressions import check_columns, is_whole_star, names_itself, result_name
@@ -26,6 +27,9 @@ from jettison.network.operators import (
     kind_of,
 )
 from jettison.network.schema import as_ddl, check_names, quoted
+
+if TYPE_CHECKING:
+    from jettison.network.tracks import Tracks
 
 Columns = tuple[str, ...] | None
 
@@ -64,6 +68,8 @@ class Graph:
                     raise NetworkError(f"{kind_of(operator)} {operator.name!r} reads output {tail!r}: an output ends.")
         object.__setattr__(self, "operators", _topological(self.name, self.operators))
         _ = self.columns
+        if any(isinstance(operator, Output) and operator.qos.value is not None for operator in self.operators):
+            _ = self.tracks
 
     def with_topics(self, topics: Mapping[str, Kafka]) -> Graph:
         """The network with these sources read from Kafka; each keeps the columns that it is declared with."""
@@ -139,6 +145,13 @@ class Graph:
             heads = self.consumers[operator.name]
             ends[operator.name] = ends[heads[0]] if len(heads) == 1 else operator.name
         return ends
+
+    @cached_property
+    def tracks(self) -> Tracks:
+        """Which outputs are valued by one and the same column, and where that is."""
+        from jettison.network.tracks import tracks_of  # a track knows graphs
+
+        return tracks_of(self)
 
     def check_complete(self) -> None:
         """Raise unless every stream leads to an output."""

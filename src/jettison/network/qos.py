@@ -1,8 +1,9 @@
-"""Quality of service: what an output is worth, as a function of how much of it is delivered.
+"""Quality of service: what an output is worth, as a function of how much of it is delivered, which of it, and when.
 
-The loss-tolerance graph maps the percent of tuples delivered to a utility in [0, 1] (thesis 2.1.4). It is piecewise
-linear, starts at (100, 1), never rises as less is delivered, and is concave: each further percent lost hurts at
-least as much as the one before. Concavity is what makes the greedy road map optimal.
+Three graphs (thesis 2.1.4). The loss-tolerance graph maps the percent of tuples delivered to a utility in [0, 1]. It is
+piecewise linear, starts at (100, 1), never rises as less is delivered, and is concave: each further percent lost hurts
+at least as much as the one before. Concavity is what makes the greedy road map optimal. Value utility says which tuples
+matter; what a loss costs follows from it. The latency graph maps a tuple's age to what is left of its utility.
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from jettison.errors import NetworkError
+from jettison.network.durations import duration_ms
+from jettison.network.value import Value
 
 Point = tuple[float, float]
 
 _TOLERANCE = 1e-9
+_EVEN: tuple[Point, ...] = ((100.0, 1.0), (0.0, 0.0))
 
 
 @dataclass(frozen=True)
@@ -24,18 +28,37 @@ class QoS:
     """What an output wants.
 
     `loss` holds points (percent delivered, utility) from (100, 1) down to percent 0; `priority` multiplies the
-    utility when outputs are compared.
+    utility when outputs are compared. `value` says which values of a column matter, in place of `loss`, which then
+    follows from it. `latency` holds points (age, utility), ages as seconds or durations; `stale` is its short form: the
+    age from which on a tuple is worth nothing. What is worth nothing any more is shed first.
 
     >>> qos = QoS(loss=[(100, 1.0), (50, 0.8), (0, 0.0)], priority=2)
     >>> qos.utility(1.0), qos.utility(0.75), qos.utility(0.25)
     (1.0, 0.9, 0.4)
+    >>> QoS(latency=[("0 seconds", 1.0), ("10 seconds", 1.0), ("1 minute", 0.0)]).latency_utility(35.0)
+    0.5
+    >>> QoS(stale="1 minute").stale_s
+    60.0
     """
 
-    loss: Sequence[Point] = ((100.0, 1.0), (0.0, 0.0))
+    loss: Sequence[Point] = _EVEN
     priority: float = 1.0
+    value: Value | None = None
+    latency: Sequence[tuple[float | str, float]] = ()
+    stale: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "loss", _points(self.loss))
+        if self.value is not None and self.loss != _EVEN:
+            raise NetworkError(
+                f"QoS has a loss graph and a value utility of {self.value.column!r}, from which one follows: "
+                f"leave one of them out."
+            )
+        if self.stale is not None and self.latency:
+            raise NetworkError("QoS has both latency and stale: stale is the short form, leave one of them out.")
+        object.__setattr__(self, "latency", _ages(self.latency))
+        if self.stale is not None:
+            duration_ms(self.stale, "QoS stale")
         if not (isinstance(self.priority, int | float) and math.isfinite(self.priority) and self.priority > 0):
             raise NetworkError(f"QoS priority is {self.priority!r}: give a number above 0 (1 is the usual weight).")
         object.__setattr__(self, "priority", float(self.priority))
@@ -50,6 +73,26 @@ class QoS:
                 return weight * high + (1.0 - weight) * low
         return self.loss[-1][1]
 
+    @property
+    def stale_s(self) -> float | None:
+        """The age in seconds from which on a tuple is worth nothing; None when it always is worth something."""
+        if self.stale is not None:
+            return duration_ms(self.stale, "QoS stale") / 1000
+        return next((float(age) for age, utility in self.latency if utility <= 0.0), None)
+
+    def latency_utility(self, age_s: float) -> float:
+        """What is left of a tuple's utility at this age."""
+        if self.stale is not None:
+            return 1.0 if age_s < (self.stale_s or 0.0) else 0.0
+        points = [(float(age), utility) for age, utility in self.latency]
+        if not points or age_s <= points[0][0]:
+            return 1.0
+        for (left, high), (right, low) in pairwise(points):
+            if age_s <= right:
+                weight = (age_s - left) / (right - left)
+                return (1.0 - weight) * high + weight * low
+        return points[-1][1]
+
 
 def _points(points: Iterable[Iterable[float]]) -> tuple[Point, ...]:
     try:
@@ -58,6 +101,29 @@ def _points(points: Iterable[Iterable[float]]) -> tuple[Point, ...]:
         raise NetworkError(
             f"QoS loss is {points!r}: give points (percent delivered, utility), such as [(100, 1.0), (0, 0.0)]."
         ) from error
+
+
+def _ages(points: Iterable[tuple[float | str, float]]) -> tuple[Point, ...]:
+    """The latency graph in seconds, checked: from utility 1 at age 0 on, never rising."""
+    found: list[Point] = []
+    for point in points:
+        try:
+            age, utility = point
+            seconds = duration_ms(age, "QoS latency", zero=True) / 1000 if isinstance(age, str) else float(age)
+            found.append((seconds, float(utility)))
+        except (TypeError, ValueError) as error:
+            raise NetworkError(
+                f"QoS latency: {point!r} is no point (age, utility), such as ('10 seconds', 1.0)."
+            ) from error
+    for point in found:
+        if not (math.isfinite(point[0]) and point[0] >= 0 and 0 <= point[1] <= 1):
+            raise NetworkError(f"QoS latency: point {point} needs an age from 0 on and a utility within [0, 1].")
+    if found and found[0] != (0.0, 1.0):
+        raise NetworkError(f"QoS latency: the first point is {found[0]}: a fresh tuple is worth 1, start at (0, 1.0).")
+    for before, after in pairwise(found):
+        if after[0] <= before[0] or after[1] > before[1]:
+            raise NetworkError(f"QoS latency: from {before} to {after}: let ages rise and utility never rise.")
+    return tuple(found)
 
 
 def _check(loss: Sequence[Point]) -> None:

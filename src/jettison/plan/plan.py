@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from jettison.errors import PlanError
@@ -21,8 +22,80 @@ class Random:
             raise PlanError(f"random drop keeps {self.keep}: a share must be within [0, 1].")
 
 
-Drop = Random
+@dataclass(frozen=True)
+class Semantic:
+    """Keep a tuple by its value: a share for every cell of the column's values (thesis 3.6, 3.7.2).
+
+    `bounds` are the edges of the cells, each holding its lower edge, the last one both; the last of `keeps` is for all
+    other values, null and NaN. Most cells are kept or dropped whole; in a cell with a share between, a hash of the
+    tuple's identity judges. `keep` is the share of all tuples that is expected to pass.
+
+    >>> print(Semantic("x", (0.0, 25.0, 50.0, 100.0), (0.0, 1.0, 1.0, 0.0), keep=0.8))
+    x >= 25 AND x <= 100
+    >>> print(Semantic("x", (0.0, 25.0, 50.0, 100.0), (0.4, 0.0, 1.0, 1.0), keep=0.7))
+    NOT (x >= 25 AND x < 50), 40 % of x >= 0 AND x < 25
+    """
+
+    column: str
+    bounds: tuple[float, ...]
+    keeps: tuple[float, ...]
+    keep: float
+
+    def __post_init__(self) -> None:
+        if len(self.keeps) != len(self.bounds) or len(self.bounds) < 2:
+            raise PlanError(
+                f"semantic drop on {self.column!r}: {len(self.keeps)} keep shares for {len(self.bounds)} bounds: give "
+                f"one for every cell and one for all other values."
+            )
+        if list(self.bounds) != sorted(set(self.bounds)):
+            raise PlanError(f"semantic drop on {self.column!r}: the bounds {self.bounds} do not rise.")
+        for share in (*self.keeps, self.keep):
+            if not 0.0 <= share <= 1.0:
+                raise PlanError(f"semantic drop on {self.column!r} keeps {share}: a share must be within [0, 1].")
+
+    def __str__(self) -> str:
+        """The keep predicate, in words of SQL."""
+        whole = [share if share in (0.0, 1.0) else 1.0 for share in self.keeps]
+        if whole[-1] == 1.0:
+            dropped = " OR ".join(self._ranges(whole, 0.0))
+            text = f"NOT ({dropped})" if dropped else "true"
+        else:
+            text = " OR ".join(self._ranges(whole, 1.0)) or "false"
+        return ", ".join([text, *self._partial()])
+
+    def _ranges(self, keeps: Sequence[float], wanted: float) -> list[str]:
+        """Runs of cells with this share, as conditions."""
+        found: list[tuple[float, float]] = []
+        for share, (low, high) in zip(keeps, pairwise(self.bounds), strict=False):
+            if share == wanted:
+                joins = bool(found) and found[-1][1] == low
+                found[-1:] = [(found[-1][0], high)] if joins else [*found[-1:], (low, high)]
+        return [self._range(low, high) for low, high in found]
+
+    def _range(self, low: float, high: float) -> str:
+        upper = "<=" if high == self.bounds[-1] else "<"
+        return f"{self.column} >= {low:g} AND {self.column} {upper} {high:g}"
+
+    def _partial(self) -> list[str]:
+        cells = zip(self.keeps, pairwise(self.bounds), strict=False)
+        parts = [f"{100 * share:.0f} % of {self._range(*edges)}" for share, edges in cells if 0.0 < share < 1.0]
+        return parts + ([f"{100 * self.keeps[-1]:.0f} % of other values"] if 0.0 < self.keeps[-1] < 1.0 else [])
+
+
+Drop = Random | Semantic
 """Every kind of drop; later ones join here."""
+
+Keep = float | tuple[float, ...]
+"""What passes a drop: a share, or one for every cell of a track."""
+
+
+def keeps_of(drops: Mapping[str, Drop]) -> dict[str, Keep]:
+    """What passes each drop, cell by cell where that differs.
+
+    >>> keeps_of({"a": Random(0.5), "b": Semantic("x", (0.0, 1.0), (1.0, 0.0), keep=0.9)})
+    {'a': 0.5, 'b': (1.0, 0.0)}
+    """
+    return {arc: drop.keeps if isinstance(drop, Semantic) else drop.keep for arc, drop in drops.items()}
 
 
 @dataclass(frozen=True)
@@ -50,7 +123,7 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         content: dict[str, Any] = {
-            "drops": {arc: {"random": drop.keep} for arc, drop in self.drops.items()},
+            "drops": {arc: _content(drop) for arc, drop in self.drops.items()},
             "reason": self.reason,
             "row": self.row,
         }
@@ -80,7 +153,16 @@ class Infeasible:
     best: Plan
 
 
-def _drop(arc: str, content: Mapping[str, float]) -> Drop:
-    if set(content) != {"random"}:
-        raise PlanError(f"the plan's drop on arc {arc!r} is of an unknown kind: {dict(content)}.")
-    return Random(content["random"])
+def _content(drop: Drop) -> dict[str, Any]:
+    if isinstance(drop, Random):
+        return {"random": drop.keep}
+    return {"semantic": {**vars(drop), "bounds": list(drop.bounds), "keeps": list(drop.keeps)}}
+
+
+def _drop(arc: str, content: Mapping[str, Any]) -> Drop:
+    if set(content) == {"random"}:
+        return Random(content["random"])
+    if set(content) == {"semantic"}:
+        given = content["semantic"]
+        return Semantic(given["column"], tuple(given["bounds"]), tuple(given["keeps"]), given["keep"])
+    raise PlanError(f"the plan's drop on arc {arc!r} is of an unknown kind: {dict(content)}.")

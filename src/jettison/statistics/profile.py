@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,9 @@ class Profile:
     """Costs in microseconds of batch time per input tuple, selectivities in tuples out per tuple in.
 
     `fixed_ms` is the part of a batch's time that no drop can save, `read_us` the cost of reading a source's tuple up
-    to the first place where it can be dropped, and `drop_us` the cost of judging one tuple at a drop.
+    to the first place where it can be dropped, and `drop_us` the cost of judging one tuple at a drop. To judge by value
+    at a source, that one value may have to be parsed: `look_us`. `values` tells how an operator's tuples are spread
+    over the cells of a column, under "operator.column" (see `network.tracks`).
     """
 
     cost_us: Mapping[str, float]
@@ -24,6 +26,8 @@ class Profile:
     fixed_ms: float = 0.0
     read_us: Mapping[str, float] = field(default_factory=dict)
     drop_us: float = 0.0
+    look_us: Mapping[str, float] = field(default_factory=dict)
+    values: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
     def cost(self, operator: str) -> float:
         return self.cost_us.get(operator, 0.0)
@@ -33,7 +37,12 @@ class Profile:
 
     def check(self, graph: Graph) -> None:
         """Raise when a number cannot be right or belongs to no operator."""
-        for word, numbers in (("cost_us", self.cost_us), ("selectivity", self.selectivity), ("read_us", self.read_us)):
+        for word, numbers in (
+            ("cost_us", self.cost_us),
+            ("selectivity", self.selectivity),
+            ("read_us", self.read_us),
+            ("look_us", self.look_us),
+        ):
             for name, number in numbers.items():
                 if name not in graph.by_name:
                     raise NetworkError(f"profile {word}: {name!r} is not an operator of network {graph.name!r}.")
@@ -48,6 +57,8 @@ class Profile:
             "fixed_ms": self.fixed_ms,
             "read_us": dict(self.read_us),
             "drop_us": self.drop_us,
+            "look_us": dict(self.look_us),
+            "values": {place: list(shares) for place, shares in self.values.items()},
         }
 
     @classmethod
