@@ -8,7 +8,7 @@ not make the plan swing. A plan in force stays while it fits and wastes little: 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from jettison.detect import Detector
@@ -16,7 +16,7 @@ from jettison.errors import StartError
 from jettison.network.graph import Graph
 from jettison.plan.certify import delivered_shares, plan_utility, planned_load_us
 from jettison.plan.ladder import LOWEST_KEEP_SHARE, Ladder
-from jettison.plan.plan import Infeasible, Plan, Random
+from jettison.plan.plan import Infeasible, Keep, Plan, Random, keeps_of
 from jettison.plan.problem import Problem
 from jettison.plan.roadmap import RoadMap, RoadMapShedder, build_road_map
 from jettison.statistics.costs import CostModel
@@ -128,13 +128,14 @@ class Controller:
 
     def record(self, sample: BatchSample) -> None:
         """Learn from a batch that has run, and renew the road map when the estimates have moved."""
-        keeps = {arc: drop.keep for arc, drop in self.plan.drops.items()}
+        keeps: dict[str, Keep] = dict(keeps_of(self.plan.drops))
         for arc, (rows_in, rows_kept) in sample.arcs.items():
-            if arc in keeps and rows_in > 0:
+            if isinstance(keeps.get(arc), float) and rows_in > 0:
                 keeps[arc] = rows_kept / rows_in
         if any(sample.rows_in.values()):
             self.costs.update_rows(sample.rows_in, keeps, {name: seen.rows for name, seen in sample.outputs.items()})
             self.costs.update_time(sample.rows_in, keeps, sample.duration_ms)
+            self.costs.update_values(sample, keeps)
             self._detector.confirm(measured_us=1000 * sample.duration_ms, budget_us=self.settings.budget_us)
         self._rest_ms -= max(sample.interval_ms, sample.duration_ms)
         if self._rest_ms <= 0 and _moved(self._built_for, self.profile):
@@ -180,4 +181,13 @@ def _moved(old: Profile, new: Profile) -> bool:
     pairs = [(old.fixed_ms, new.fixed_ms)]
     pairs += [(old.cost(name), cost) for name, cost in new.cost_us.items()]
     pairs += [(old.passes(name), share) for name, share in new.selectivity.items()]
-    return any(abs(b - a) > _REBUILD_CHANGE_SHARE * max(a, 1e-9) for a, b in pairs)
+    if any(abs(b - a) > _REBUILD_CHANGE_SHARE * max(a, 1e-9) for a, b in pairs):
+        return True
+    return any(_shifted(old.values.get(place, ()), shares) for place, shares in new.values.items())
+
+
+def _shifted(old: Sequence[float], new: Sequence[float]) -> bool:
+    """Whether values are spread differently: half of the sum of differences is the share that has moved."""
+    if len(old) != len(new):
+        return True
+    return sum(abs(b - a) for a, b in zip(old, new, strict=True)) / 2 > _REBUILD_CHANGE_SHARE

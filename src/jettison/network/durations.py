@@ -27,7 +27,6 @@ def duration_ms(text: str, element: str, *, zero: bool = False) -> float:
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+?)s?\s*", str(text).lower())
     unit = None if match is None else match[2] if match[2] in _UNITS_MS else f"{match[2]}s"
     if match is None or unit not in _UNITS_MS or (float(match[1]) <= 0 and not zero):
-        raise NetworkError(
-            f"{element} is {text!r}: write a duration{'' if zero else ' above 0'}, such as '1 second' or '500 milliseconds'."
-        )
+        least = "" if zero else " above 0"
+        raise NetworkError(f"{element} is {text!r}: write a duration{least}, such as '1 second' or '500 milliseconds'.")
     return float(match[1]) * _UNITS_MS[unit]

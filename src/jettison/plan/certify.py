@@ -2,47 +2,84 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
 from jettison.errors import PlanError
 from jettison.plan.locations import drop_arcs
-from jettison.plan.plan import Plan
+from jettison.plan.plan import Plan, Random, Semantic, keeps_of
 from jettison.plan.problem import Problem
 from jettison.statistics.load import flows
+from jettison.statistics.spread import flows_by_value
+
+Vector = npt.NDArray[np.float64]
 
 _TOLERANCE = 1e-6
 
 
-def kept_flows(problem: Problem, plan: Plan) -> dict[str, float]:
-    """Tuples that pass each arc's drop."""
-    keeps = {arc: drop.keep for arc, drop in plan.drops.items()}
-    return flows(problem.graph, problem.profile, problem.rows, keeps)
+def kept_flows(problem: Problem, plan: Plan) -> dict[str, Vector]:
+    """Tuples that pass each arc's drop: in all, or by cell where tuples of different value are told apart."""
+    keeps = keeps_of(plan.drops)
+    if problem.graph.tracks.all:
+        return flows_by_value(problem.graph, problem.profile, problem.rows, keeps, problem.spread)
+    shares = {arc: keep for arc, keep in keeps.items() if isinstance(keep, float | int)}
+    return {arc: np.array([flow]) for arc, flow in flows(problem.graph, problem.profile, problem.rows, shares).items()}
 
 
 def planned_load_us(problem: Problem, plan: Plan) -> float:
     """The work that is left under a plan, drops paid for."""
     kept = kept_flows(problem, plan)
     work = sum(
-        kept[arc] * problem.profile.cost(operator.name)
+        float(kept[arc].sum()) * problem.profile.cost(operator.name)
         for operator in problem.graph.operators
         for arc in problem.graph.arcs_into(operator.name)
     )
-    # A drop that keeps nothing does not judge: its branch is not run at all.
-    judged = sum(kept[arc] / plan.keep(arc) for arc in plan.drops if plan.keep(arc) > 0)
-    return problem.unavoidable_us + work + problem.profile.drop_us * judged
+    judged = 0.0
+    for arc, drop in plan.drops.items():
+        if drop.keep > 0:  # a drop that keeps nothing does not judge: its branch is not run at all
+            arriving = _arriving(problem, plan, kept, arc)
+            look_us = problem.profile.look_us.get(arc, 0.0) if isinstance(drop, Semantic) else 0.0
+            judged += (problem.profile.drop_us + look_us) * arriving
+    return problem.unavoidable_us + work + judged
+
+
+def _arriving(problem: Problem, plan: Plan, kept: Mapping[str, Vector], arc: str) -> float:
+    """Tuples that come to a drop."""
+    drop = plan.drops[arc]
+    if isinstance(drop, Random):
+        return float(kept[arc].sum()) / drop.keep
+    others = {other: each for other, each in plan.drops.items() if other != arc}
+    return float(kept_flows(problem, replace(plan, drops=others))[arc].sum())
 
 
 def delivered_shares(problem: Problem, plan: Plan) -> dict[str, float]:
     """Share of each output's tuples that a plan delivers."""
+    return _shares(problem, plan, worth=False)
+
+
+def worth_shares(problem: Problem, plan: Plan) -> dict[str, float]:
+    """Share of what each output's tuples are worth that a plan delivers; as above where all are worth the same."""
+    return _shares(problem, plan, worth=True)
+
+
+def _shares(problem: Problem, plan: Plan, *, worth: bool) -> dict[str, float]:
     with_plan, without = kept_flows(problem, plan), kept_flows(problem, Plan())
     shares = {}
     for output in problem.graph.outputs:
         (arc,) = problem.graph.arcs_into(output.name)
-        shares[output.name] = with_plan[arc] / without[arc] if without[arc] > 0 else 1.0
+        track, value = problem.graph.tracks.below(output.name), output.qos.value
+        weights = track.worth(value) if worth and track is not None and value is not None else np.ones(1)
+        full = float((weights * without[arc]).sum())
+        shares[output.name] = float((weights * with_plan[arc]).sum()) / full if full > 0 else 1.0
     return shares
 
 
 def plan_utility(problem: Problem, plan: Plan) -> float:
     """Sum of priority x utility over the outputs."""
-    shares = delivered_shares(problem, plan)
+    shares = worth_shares(problem, plan)
     return sum(output.qos.priority * output.qos.utility(shares[output.name]) for output in problem.graph.outputs)
 
 
@@ -57,6 +94,7 @@ def certify(problem: Problem, plan: Plan, *, within_budget: bool = True) -> None
     for arc in plan.drops:
         if arc not in allowed:
             raise PlanError(f"a drop stands on arc {arc!r}; allowed are inputs and splits: {', '.join(allowed)}.")
+        _check_judged(problem, plan, arc)
     slack_us = _TOLERANCE * max(1.0, problem.load_us)
     if plan.drops and problem.load_us <= problem.budget_us - slack_us:
         raise PlanError(
@@ -67,6 +105,18 @@ def certify(problem: Problem, plan: Plan, *, within_budget: bool = True) -> None
     if within_budget and left_us > problem.budget_us + slack_us:
         raise PlanError(f"the plan leaves {left_us:.0f} us of work, the budget is {problem.budget_us:.0f} us.")
     _check_claims(problem, plan, saved_us=problem.load_us - left_us, slack_us=slack_us)
+
+
+def _check_judged(problem: Problem, plan: Plan, arc: str) -> None:
+    """A drop by value stands only where the value is, and all that it affects are valued by it (table 3.1)."""
+    drop = plan.drops[arc]
+    if not isinstance(drop, Semantic):
+        return
+    at = problem.graph.tracks.at(arc)
+    if at is None or at[1].lower() != drop.column.lower() or at[0].bounds != drop.bounds:
+        raise PlanError(
+            f"a drop by the value of {drop.column!r} stands on arc {arc!r}, where tuples cannot be told apart by it."
+        )
 
 
 def _check_claims(problem: Problem, plan: Plan, *, saved_us: float, slack_us: float) -> None:

@@ -11,6 +11,7 @@ from jettison.network.graph import Graph
 from jettison.plan.plan import Infeasible, Plan
 from jettison.statistics.load import load_coefficients, total_load_us
 from jettison.statistics.profile import Profile
+from jettison.statistics.spread import Spread
 
 
 @dataclass(frozen=True)
@@ -26,12 +27,19 @@ class Problem:
         """The same question with another budget."""
         other = replace(self, budget_us=budget_us)
         other.__dict__["coefficients"] = self.coefficients
+        if "spread" in self.__dict__:
+            other.__dict__["spread"] = self.spread
         return other
 
     @cached_property
     def coefficients(self) -> dict[str, float]:
         """Load coefficient of every arc."""
         return load_coefficients(self.graph, self.profile)
+
+    @cached_property
+    def spread(self) -> Spread:
+        """How tuples are spread over the cells of their values."""
+        return Spread(self.graph, self.profile)
 
     @property
     def unavoidable_us(self) -> float:

@@ -7,6 +7,9 @@ their own drop shrinks (3.5). On networks whose streams never merge each row is 
 separable over cursors with nested bounds, and the best set to move is always one location with its subsumed
 branches. Where streams merge into one output it is a good heuristic; decision record 3 says how good.
 
+Where outputs are valued, a step takes a cell of values from an arc (thesis 3.7). Judging by value may cost more than
+by chance, so plans by chance are in the map too: of all rows, those stay that nothing beats.
+
 At run time a plan is found by searching rows from the one in force (the cursor), up or down.
 """
 
@@ -23,7 +26,7 @@ import numpy.typing as npt
 from jettison.network.graph import Graph
 from jettison.plan.ladder import Ladder, ladder_for
 from jettison.plan.locations import Layout, layout
-from jettison.plan.plan import Infeasible, Plan, Random
+from jettison.plan.plan import Drop, Infeasible, Plan, Random, Semantic
 from jettison.plan.problem import Problem
 from jettison.plan.steps import Steps
 from jettison.statistics.load import load_coefficients
@@ -52,6 +55,7 @@ class RoadMap:
     saves_us: Matrix
     delivered: Matrix
     utility: Matrix
+    counts: tuple[float, ...]
 
     def __len__(self) -> int:
         return len(self.levels)
@@ -74,24 +78,39 @@ class RoadMap:
         return int(short[-1]) + 1 if short.size else 0
 
     def plan(self, row: int, rows: Mapping[str, float], reason: str) -> Plan:
-        """A row as a plan: a drop wherever a location keeps less than comes in."""
-        drops = {
-            location.arc: Random(float(keep))
-            for location, keep in zip(self.layout.locations, self.keeps[row], strict=True)
-            if keep < 1.0
-        }
+        """The plan of a row; `rows` are the tuples that enter now."""
         counts = [float(rows.get(source.name, 0.0)) for source in self.graph.sources]
         shares, utility = self.delivered[row], float(self.utility[row])
         if any(counts) and (self._merges or not all(counts)):
             # what is delivered where streams merge, or a source is silent, depends on how much each source sends now
-            now = _delivered(self.graph, self.layout, self.keeps[[0, row]], counts)
-            shares, utility = now[1], float(_utility(self.graph, now)[1])
+            now, worth, _ = _delivered(self.graph, self.layout, self.keeps[[0, row]], counts)
+            shares, utility = now[1], float(_utility(self.graph, worth)[1])
         delivered = {output.name: float(share) for output, share in zip(self.graph.outputs, shares, strict=True)}
-        return Plan(drops, reason, row, delivered, utility, float(self.saves_us[row] @ np.array(counts)))
+        return Plan(self._drops(row), reason, row, delivered, utility, float(self.saves_us[row] @ np.array(counts)))
+
+    def _drops(self, row: int) -> dict[str, Drop]:
+        keeps = self.keeps[row]
+        dropping = {arc: at for arc, at in self.layout.by_arc.items() if (keeps[list(at)] < 1.0).any()}
+        reaching = np.ones(len(keeps))
+        if self.layout.judged and dropping:
+            reaching = _delivered(self.graph, self.layout, self.keeps[[row]], self.counts)[2][0]
+        drops: dict[str, Drop] = {}
+        for arc, locations in dropping.items():
+            shares, weights = keeps[list(locations)], reaching[list(locations)]
+            there = shares[weights > 0] if weights.any() else shares
+            if arc not in self.layout.judged or (there == there[0]).all():
+                if there[0] < 1.0:
+                    drops[arc] = Random(float(there[0]))
+                continue
+            track, column = self.layout.judged[arc]
+            expected = float(np.average(shares, weights=weights))
+            drops[arc] = Semantic(column, track.bounds, tuple(map(float, shares)), min(1.0, expected))
+        return drops
 
     @cached_property
     def _merges(self) -> bool:
-        return any(len(segment.entries) > 1 for segment in self.layout.segments)
+        arcs = self.layout.arcs
+        return any(len({arcs[entry] for entry in segment.entries}) > 1 for segment in self.layout.segments)
 
 
 class RoadMapShedder:
@@ -117,23 +136,40 @@ class RoadMapShedder:
         )
 
 
-def build_road_map(graph: Graph, profile: Profile, rows: Mapping[str, float], ladder: Ladder | None = None) -> RoadMap:
-    """Compute the road map for the given proportion of rows per source."""
+def build_road_map(
+    graph: Graph,
+    profile: Profile,
+    rows: Mapping[str, float],
+    ladder: Ladder | None = None,
+    *,
+    by_value: bool = True,
+) -> RoadMap:
+    """Compute the road map for the given proportion of rows per source; without `by_value` only by chance."""
     profile.check(graph)
-    places = layout(graph, profile)
+    plain = layout(graph, profile)
+    places = layout(graph, profile, by_value=True) if by_value and graph.tracks.all else plain
     counts = _proportions(graph, rows)
+    inputs = dict(zip((source.name for source in graph.sources), counts, strict=True))
     loads = load_coefficients(graph, profile)
-    paying = frozenset(arc for arc in places.arcs if loads[arc] > _DROP_PAYS * profile.drop_us)
+    paying = frozenset(arc for arc in plain.arcs if loads[arc] > _DROP_PAYS * profile.drop_us)
     if ladder is None:
         ladder = ladder_for(profile.drop_us, min((loads[arc] for arc in paying), default=1.0))
-    steps = Steps(graph, places, ladder, dict(zip((s.name for s in graph.sources), counts, strict=True)), paying)
-    levels = np.array(_greedy(steps), dtype=np.int16)
+    levels = np.array(_greedy(Steps(graph, plain, ladder, inputs, paying)), dtype=np.int16)
+    if places is not plain:
+        levels = levels[:, [plain.arcs.index(arc) for arc in places.arcs]]
+        told_apart = np.array(_greedy(Steps(graph, places, ladder, inputs, paying)), dtype=np.int16)
+        levels = np.concatenate([levels, told_apart[1:]])
     keeps = _local_keeps(places, ladder, levels)
-    saves = _savings(graph, places, keeps, profile.drop_us)
-    delivered = _delivered(graph, places, keeps, counts)
-    utility = _utility(graph, delivered)
-    best = _undominated(saves @ np.array(counts), utility)
-    return RoadMap(graph, places, ladder, levels[best], keeps[best], saves[best], delivered[best], utility[best])
+    delivered, worth, reaching = _delivered(graph, places, keeps, counts)
+    saves = _savings(graph, places, keeps, reaching, profile)
+    utility = _utility(graph, worth)
+    order = np.argsort(saves @ np.array(counts), kind="stable") if places is not plain else np.arange(len(levels))
+    best = order[_undominated((saves @ np.array(counts))[order], utility[order])]
+    if best[0] != 0:
+        best = np.append(0, best)
+    return RoadMap(
+        graph, places, ladder, levels[best], keeps[best], saves[best], delivered[best], utility[best], tuple(counts)
+    )
 
 
 def _proportions(graph: Graph, rows: Mapping[str, float]) -> list[float]:
@@ -184,37 +220,58 @@ def _local_keeps(places: Layout, ladder: Ladder, levels: npt.NDArray[np.int16]) 
     return keeps
 
 
-def _savings(graph: Graph, places: Layout, keeps: Matrix, drop_us: float) -> Matrix:
+def _savings(graph: Graph, places: Layout, keeps: Matrix, reaching: Matrix, profile: Profile) -> Matrix:
     """Load coefficient of each source without drops minus with them, drops paid for, for all rows at once."""
+    judging_us = {arc: _judging_us(list(at), arc, keeps, reaching, profile) for arc, at in places.by_arc.items()}
+    takes = np.array([location.takes for location in places.locations])
     loads = np.zeros_like(keeps)
     for index in reversed(range(len(places.locations))):
         location = places.locations[index]
-        after = loads[:, list(places.segments[location.enters].branches)].sum(axis=1)
-        judging = drop_us * ((keeps[:, index] > 0.0) & (keeps[:, index] < 1.0))
-        loads[:, index] = judging + keeps[:, index] * (location.cost_us + location.passes * after)
-    columns = [places.arcs.index(source.name) for source in graph.sources]
-    return np.asarray(loads[0, columns] - loads[:, columns])
+        below = list(places.segments[location.enters].branches)
+        after = loads[:, below] @ takes[below]
+        loads[:, index] = judging_us[location.arc] + keeps[:, index] * (location.cost_us + location.passes * after)
+    by_source = [
+        loads[:, list(at)] @ takes[list(at)] for at in (places.by_arc[source.name] for source in graph.sources)
+    ]
+    coefficients = np.stack(by_source, axis=1)
+    return np.asarray(coefficients[0] - coefficients)
 
 
-def _delivered(graph: Graph, places: Layout, keeps: Matrix, counts: Sequence[float]) -> Matrix:
-    """Share of each output's tuples that is delivered, for all rows at once."""
+def _judging_us(locations: list[int], arc: str, keeps: Matrix, reaching: Matrix, profile: Profile) -> Matrix:
+    """What judging one tuple on an arc costs: nothing where all or none are kept, more where it is by value."""
+    there = reaching[:, locations] > 0
+    least = np.where(there, keeps[:, locations], 1.0).min(axis=1)
+    most = np.where(there, keeps[:, locations], 0.0).max(axis=1)
+    judged = (most > 0.0) & (least < 1.0)
+    return np.asarray(profile.drop_us * judged + profile.look_us.get(arc, 0.0) * (judged & (least < most)))
+
+
+def _delivered(graph: Graph, places: Layout, keeps: Matrix, counts: Sequence[float]) -> tuple[Matrix, Matrix, Matrix]:
+    """Share of each output's tuples that is delivered, of what they are worth, and what reaches each location."""
     inputs = dict(zip((source.name for source in graph.sources), counts, strict=True))
-    out = np.zeros((len(keeps), len(places.segments)))
-    shares = {}
+    out, reaching = np.zeros((len(keeps), len(places.segments))), np.zeros_like(keeps)
+    tuples = {output.name: np.zeros(len(keeps)) for output in graph.outputs}
+    worth = {output.name: np.zeros(len(keeps)) for output in graph.outputs}
     for number, segment in enumerate(places.segments):
         for index in segment.entries:
             location = places.locations[index]
-            arriving = inputs[location.arc] if location.leaves < 0 else out[:, location.leaves]
+            arriving = location.takes * (inputs[location.arc] if location.leaves < 0 else out[:, location.leaves])
+            reaching[:, index] = arriving
             out[:, number] += arriving * keeps[:, index] * location.passes
         if segment.output is not None:
-            full = out[0, number]
-            shares[segment.output] = out[:, number] / full if full > 0 else np.ones(len(keeps))
-    return np.stack([shares[output.name] for output in graph.outputs], axis=1)
+            tuples[segment.output] += out[:, number]
+            worth[segment.output] += segment.weight * out[:, number]
+    return _shares(tuples), _shares(worth), reaching
 
 
-def _utility(graph: Graph, delivered: Matrix) -> Matrix:
-    total = np.zeros(len(delivered))
+def _shares(amounts: Mapping[str, Matrix]) -> Matrix:
+    """Each output's amounts over that of the first row; 1 where there is nothing to deliver."""
+    return np.stack([each / each[0] if each[0] > 0 else np.ones(len(each)) for each in amounts.values()], axis=1)
+
+
+def _utility(graph: Graph, shares: Matrix) -> Matrix:
+    total = np.zeros(len(shares))
     for index, output in enumerate(graph.outputs):
         percents, utilities = zip(*reversed(output.qos.loss), strict=True)
-        total += output.qos.priority * np.interp(100 * delivered[:, index], percents, utilities)
+        total += output.qos.priority * np.interp(100 * shares[:, index], percents, utilities)
     return total

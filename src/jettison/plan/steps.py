@@ -1,12 +1,15 @@
 """One step of the greedy rule: what a move at a location loses and gains, and what it changes.
 
 A move takes one or all entries of a segment one ladder level down. Branches below that are at the same level go
-along (the new drop subsumes theirs); branches at a deeper level stay where they are.
+along (the new drop subsumes theirs); branches at a deeper level stay where they are. Where tuples are judged by value,
+a move is about one cell of values, and goes down so many levels that it drops a noticeable part of the stream: a small
+cell goes at once. Where they cannot be judged, all cells of an arc move together.
 """
 
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -17,11 +20,12 @@ from jettison.network.operators import Output
 from jettison.plan.ladder import Ladder
 from jettison.plan.locations import Layout
 
-Move = tuple[int, int]
-"""(segment, entry), or (segment, -1) for all entries of a segment at once."""
+Move = tuple[int, ...]
+"""Locations that go down together: one, or all entries of a segment, or all cells of an arc."""
 
 _NOTHING = 1e-12
 _PREFER_DELIVERY = 1e-9
+_NOTICEABLE_SHARE = 0.05
 
 
 @dataclass
@@ -32,6 +36,7 @@ class _Effect:
     kept: dict[int, float] = field(default_factory=dict)
     inflow: dict[int, float] = field(default_factory=dict)
     outflow: dict[int, float] = field(default_factory=dict)
+    got: dict[str, float] = field(default_factory=dict)
 
 
 class Steps:
@@ -51,35 +56,71 @@ class Steps:
         self._segments = places.segments
         self._enters = [location.enters for location in places.locations]
         self._leaves = [location.leaves for location in places.locations]
+        self._takes = [location.takes for location in places.locations]
         self._cost_us = [location.cost_us for location in places.locations]
         self._passes = [location.passes for location in places.locations]
-        self._outputs = [None if s.output is None else _Worth(graph.by_name[s.output]) for s in places.segments]
+        self._worth = {s.output: _Worth(graph.by_name[s.output]) for s in places.segments if s.output is not None}
         count = len(places.locations)
         self.level = [0] * count
         self._inflow, self._outflow = [0.0] * count, [0.0] * len(places.segments)
         for number, segment in enumerate(places.segments):
             for entry in segment.entries:
                 at = places.locations[entry]
-                self._inflow[entry] = rows[at.arc] if at.leaves < 0 else self._outflow[at.leaves]
+                self._inflow[entry] = at.takes * (rows[at.arc] if at.leaves < 0 else self._outflow[at.leaves])
                 self._outflow[number] += self._inflow[entry] * at.passes
-        self._moves: list[list[Move]] = []
-        for number, segment in enumerate(places.segments):
-            single = [(number, entry) for entry in segment.entries if places.locations[entry].arc in paying]
-            group = [(number, -1)] if 1 < len(segment.entries) == len(single) else []
-            self._moves.append(single + group)
         self._kept = list(self._inflow)
-        self._full = list(self._outflow)
+        self._got = dict.fromkeys(self._worth, 0.0)
+        for number, segment in enumerate(places.segments):
+            if segment.output is not None:
+                self._got[segment.output] += segment.weight * self._outflow[number]
+        self._full = dict(self._got)
+        self._stride = [1] * count
+        self._moves = self._all_moves(places, paying)
+        self._touching: list[list[Move]] = [[] for _ in places.segments]
+        for move in self._moves:
+            for number in {self._enters[location] for location in move}:
+                self._touching[number].append(move)
 
     def moves(self) -> list[Move]:
         """Every move that there is: each entry alone, and all entries of a segment where several streams merge."""
-        return [move for moves in self._moves for move in moves]
+        return self._moves
+
+    def _all_moves(self, places: Layout, paying: frozenset[str]) -> list[Move]:
+        found: list[Move] = []
+        for arc, locations in places.by_arc.items():
+            if arc not in paying:
+                continue
+            if arc in places.judged:
+                whole = sum(self._inflow[location] for location in locations)
+                for location in locations:
+                    self._stride[location] = self._levels(self._inflow[location] / whole if whole > 0 else 0.0)
+                found += [(location,) for location in locations]
+            else:
+                found.append(locations)
+        together: dict[Move, None] = {}
+        for segment in places.segments:
+            arcs = {places.locations[entry].arc for entry in segment.entries}
+            if len(arcs) < 2 or not arcs <= paying:
+                continue
+            if all(arc in places.judged for arc in arcs):
+                together[segment.entries] = None
+            else:
+                together[tuple(sorted(location for arc in arcs for location in places.by_arc[arc]))] = None
+        return found + list(together)
+
+    def _levels(self, share: float) -> int:
+        """How many levels a cell with this share of a stream goes down at a time."""
+        if share <= _NOTICEABLE_SHARE:
+            return self._ladder.last
+        return max(1, round(math.log(1 - _NOTICEABLE_SHARE / share) / math.log(self._ladder.shares[1] or 0.05)))
 
     def ratio(self, move: Move) -> float:
         """Utility lost per microsecond gained by this move now; infinite when it cannot be made or gains nothing."""
         effect = self._effect(move)
         if effect is None or effect.gain <= _NOTHING:
             return float("inf")
-        return max(0.0, effect.loss) / effect.gain
+        # rounded, so that of equally good moves the first is taken, and ranges of values stay whole
+        return float(np.float32(max(0.0, effect.loss) / effect.gain))
 
     def take(self, move: Move) -> list[Move]:
         """Make a move. Returns the moves whose ratio may have become smaller (those of its segment): look again."""
@@ -93,7 +134,9 @@ class Steps:
             self._kept[entry] = flow
         for number, flow in effect.outflow.items():
             self._outflow[number] = flow
-        return self._moves[move[0]]
+        self._got.update(effect.got)
+        numbers = {self._enters[location] for location in move}
+        return list(dict.fromkeys(again for number in numbers for again in self._touching[number]))
 
     def _above(self, entry: int, changed: Mapping[int, int]) -> int:
         """The level that a location's stream is at before its own drop."""
@@ -103,25 +146,26 @@ class Steps:
         return min(changed.get(other, self.level[other]) for other in self._segments[leaves].entries)
 
     def _effect(self, move: Move) -> _Effect | None:
-        start, only = move
-        entries = self._segments[start].entries
-        if only >= 0:
-            moved: tuple[int, ...] = (only,)
-        else:
-            lowest = min(self.level[entry] for entry in entries)
-            moved = tuple(entry for entry in entries if self.level[entry] == lowest)
-        if any(self.level[entry] >= self._ladder.last for entry in moved):
+        lowest = min(self.level[entry] for entry in move)
+        if lowest >= self._ladder.last:
             return None
         effect = _Effect()
-        for entry in moved:
-            effect.level[entry] = self.level[entry] + 1
-        waiting, queued = [start], {start}
+        for entry in move:
+            if self.level[entry] == lowest:
+                effect.level[entry] = min(self._ladder.last, lowest + self._stride[entry])
+        waiting = sorted({self._enters[entry] for entry in effect.level})
+        queued = set(waiting)
         while waiting:
             number = heapq.heappop(waiting)
             for following in self._pass(number, effect):
                 if following not in queued:
                     queued.add(following)
                     heapq.heappush(waiting, following)
+        for output, got in effect.got.items():
+            full = self._full[output]
+            if full > 0:
+                worth = self._worth[output]
+                effect.loss += worth.of(self._got[output] / full) - worth.of(got / full)
         return effect
 
     def _pass(self, number: int, effect: _Effect) -> list[int]:
@@ -138,21 +182,19 @@ class Steps:
                 effect.gain -= delta * self._cost_us[entry]
                 out += delta * self._passes[entry]
         effect.outflow[number] = out
-        worth = self._outputs[number]
-        if worth is not None:
-            full = self._full[number]
-            if full > 0:
-                effect.loss += worth.of(self._outflow[number] / full) - worth.of(out / full)
+        if segment.output is not None:
+            got = effect.got.get(segment.output, self._got[segment.output])
+            effect.got[segment.output] = got + segment.weight * (out - self._outflow[number])
             return []
         before = min(level[entry] for entry in segment.entries)
         after = min(changed.get(entry, level[entry]) for entry in segment.entries)
         reached = []
         for branch in segment.branches:
-            if after > before and level[branch] == before:
+            if after > before and level[branch] < after:
                 changed[branch] = after
             same = branch not in changed and after == before and abs(out - self._outflow[number]) <= _NOTHING
             if not same:
-                effect.inflow[branch] = out
+                effect.inflow[branch] = out * self._takes[branch]
                 reached.append(self._enters[branch])
         return reached
 

@@ -16,6 +16,9 @@ from jettison.statistics.estimators import Smoothed
 from jettison.statistics.least_squares import LeastSquares
 from jettison.statistics.load import flows
 from jettison.statistics.profile import Profile
+from jettison.statistics.samples import BatchSample
+from jettison.statistics.spread import flows_by_value
+from jettison.statistics.values import Keep, ValueModel
 
 _LEAST_NOISE_MS = 20.0
 _NOISE_SHARE = 0.1
@@ -41,14 +44,15 @@ class CostModel:
             for operator in graph.operators
         ]
         self._selectivity = {name: Smoothed(_SELECTIVITY_WEIGHT, value) for name, value in start.selectivity.items()}
+        self._values = ValueModel(graph, start)
         self._batches = 0
-        self.profile = start
+        self.profile = replace(start, values=self._values.get())
 
-    def predict_ms(self, rows: Mapping[str, float], keeps: Mapping[str, float]) -> float:
+    def predict_ms(self, rows: Mapping[str, float], keeps: Mapping[str, Keep]) -> float:
         """How long a batch with these rows and drops takes."""
         return sum(factor * part for factor, part in zip(self._fit.get(), self._parts_ms(rows, keeps), strict=True))
 
-    def update_time(self, rows: Mapping[str, float], keeps: Mapping[str, float], duration_ms: float) -> None:
+    def update_time(self, rows: Mapping[str, float], keeps: Mapping[str, Keep], duration_ms: float) -> None:
         """Learn from one batch's time."""
         self._batches += 1
         share = _NOISE_SHARE + (_COLD_NOISE_SHARE - _NOISE_SHARE) / self._batches
@@ -59,12 +63,12 @@ class CostModel:
         self._fit.update(parts, likely_ms, noise_ms)
         self._refresh()
 
-    def update_rows(self, rows: Mapping[str, float], keeps: Mapping[str, float], delivered: Mapping[str, int]) -> None:
+    def update_rows(self, rows: Mapping[str, float], keeps: Mapping[str, Keep], delivered: Mapping[str, int]) -> None:
         """Learn selectivities from the rows that outputs received.
 
         What an output got more or less than predicted is put down to the last filter before it.
         """
-        on = flows(self._graph, self.profile, rows, keeps)
+        on = self._flows(rows, keeps)
         blamed: set[str] = set()
         for output, count in delivered.items():
             expected = on[self._graph.arcs_into(output)[0]]
@@ -78,6 +82,19 @@ class CostModel:
         if blamed:
             self._refresh()
 
+    def update_values(self, sample: BatchSample, keeps: Mapping[str, Keep]) -> None:
+        """Learn how values are spread, where outputs are valued."""
+        if sample.values:
+            rows = {name: float(count) for name, count in sample.rows_in.items()}
+            self._values.update(self.profile, rows, keeps, sample.arcs, sample.values)
+            self._refresh()
+
+    def _flows(self, rows: Mapping[str, float], keeps: Mapping[str, Keep]) -> dict[str, float]:
+        shares = {arc: keep for arc, keep in keeps.items() if isinstance(keep, float | int)}
+        if len(shares) == len(keeps):
+            return flows(self._graph, self.profile, rows, shares)
+        return {arc: float(on.sum()) for arc, on in flows_by_value(self._graph, self.profile, rows, keeps).items()}
+
     def _filter_before(self, output: str) -> str | None:
         """The nearest operator upstream that may pass fewer or more rows than it gets; None behind a union."""
         operator = self._graph.by_name[output]
@@ -89,9 +106,9 @@ class CostModel:
                 return operator.name
         return operator.name if isinstance(operator, Source) and operator.payload is not None else None
 
-    def _parts_ms(self, rows: Mapping[str, float], keeps: Mapping[str, float]) -> list[float]:
+    def _parts_ms(self, rows: Mapping[str, float], keeps: Mapping[str, Keep]) -> list[float]:
         """The predicted parts of a batch's time as calibrated: fixed, reading, then each segment."""
-        on = flows(self._graph, self.profile, rows, keeps)
+        on = self._flows(rows, keeps)
         work = [0.0] * len(self._segments)
         for arcs, segment, cost_us in self._steps:
             work[segment] += cost_us * sum([on[arc] for arc in arcs]) / 1000
@@ -107,4 +124,5 @@ class CostModel:
             read_us={source: cost * reading for source, cost in self._start.read_us.items()},
             cost_us={name: cost * factor[self._ends[name]] for name, cost in self._start.cost_us.items()},
             selectivity={name: value.get() or 0.0 for name, value in self._selectivity.items()},
+            values=self._values.get(),
         )

@@ -16,6 +16,15 @@ class OutputSample:
     latency_ms: tuple[float, ...] | None = None
 
 
+@dataclass(frozen=True)
+class ValueSample:
+    """How values are spread, in a sample of `rows` rows: evenly spaced quantiles, and how many were null or NaN."""
+
+    rows: int
+    points: tuple[float, ...]
+    others: int = 0
+
+
 LATENCY_QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 """Which quantiles `OutputSample.latency_ms` holds, from the freshest row to the stalest."""
 
@@ -26,6 +35,7 @@ class BatchSample:
 
     `rows_in` counts what arrived at each source and was read, `arcs` what reached an arc and passed its drop, where
     that was counted, `skipped` the records that were passed over unread, `gone` those that a source had lost before.
+    `values` tells, by source and output, how the values that outputs are valued by are spread behind the drops.
     `parts_ms` splits the batch's time: deciding, each output's job, and the trigger's own bookkeeping.
     """
 
@@ -41,5 +51,6 @@ class BatchSample:
     gone: Mapping[str, int] = field(default_factory=dict)
     skipped: Mapping[str, int] = field(default_factory=dict)
     topics: Mapping[str, TopicSample] = field(default_factory=dict)
+    values: Mapping[str, ValueSample] = field(default_factory=dict)
     parts_ms: Mapping[str, float] = field(default_factory=dict)
     plan_row: int = 0

@@ -91,7 +91,8 @@ def flows_by_value(
     >>> high = net.source("s", "x int").where("x >= 50", name="high")
     >>> high.output("o", qos=QoS(value=Value("x", [(0, 50, 0.2), (50, 100, 1.0)])))
     >>> spread = {"s.x": [0.5 / 20] * 40 + [0.0], "high.x": [0.0] * 20 + [1 / 20] * 20 + [0.0]}
-    >>> on = flows_by_value(net.graph, Profile({}, {"high": 0.5}, values=spread), {"s": 100}, {"s": (0,) * 20 + (1,) * 21})
+    >>> profile, upper_half = Profile({}, {"high": 0.5}, values=spread), (0.0,) * 20 + (1.0,) * 21
+    >>> on = flows_by_value(net.graph, profile, {"s": 100}, {"s": upper_half})
     >>> {arc: round(float(flow.sum()), 6) for arc, flow in on.items()}
     {'s': 50.0, 's>high': 50.0, 'high>o': 50.0}
     """
@@ -101,7 +102,9 @@ def flows_by_value(
     for operator in graph.operators:
         name, track = operator.name, spread.track(operator.name)
         if isinstance(operator, Source):
-            arriving = np.array([rows.get(name, 0.0)]) if track is None else rows.get(name, 0.0) * spread.of(name, track)
+            arriving = (
+                np.array([rows.get(name, 0.0)]) if track is None else rows.get(name, 0.0) * spread.of(name, track)
+            )
             entering = on[name] = arriving * np.asarray(kept.get(name, 1.0))
         else:
             entering = sum((on[arc] for arc in graph.arcs_into(name)), np.zeros(1))
