@@ -13,7 +13,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from jettison.plan.plan import Plan
+from jettison.plan.plan import Plan, Semantic
 
 out = Console(highlight=False, markup=False)
 """For tables: plain cells, no colours that nobody asked for."""
@@ -71,4 +71,7 @@ def number(value: float) -> str:
 
 def kept(plan: Plan) -> Mapping[str, str]:
     """What each drop of a plan lets through, by arc."""
-    return {arc: percent(drop.keep) for arc, drop in plan.drops.items()}
+    return {
+        arc: f"{percent(drop.keep)}{f': {drop}' if isinstance(drop, Semantic) else ''}"
+        for arc, drop in plan.drops.items()
+    }

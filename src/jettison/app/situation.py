@@ -72,7 +72,9 @@ def load_spec(path: Path) -> tuple[Spec, Graph]:
 
 def read_profile(origin: str, graph: Graph, spec: ProfileSpec) -> Profile:
     """A file's `profile` section, checked against its network."""
-    profile = Profile(spec.cost_us, spec.selectivity, spec.fixed_ms, spec.read_us, spec.drop_us)
+    profile = Profile(
+        spec.cost_us, spec.selectivity, spec.fixed_ms, spec.read_us, spec.drop_us, spec.look_us, spec.values
+    )
     profile.check(graph)
     for name, rate in spec.rows_per_s.items():
         _check_rate(f"{origin}: profile.rows_per_s", graph, name, rate)

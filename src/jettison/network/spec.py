@@ -32,6 +32,7 @@ from jettison.network.operators import (
 )
 from jettison.network.qos import QoS
 from jettison.network.schema import as_ddl, parse_schema
+from jettison.network.value import Value
 
 _KINDS = ("where", "select", "with_columns", "union", "join", "apply")
 
@@ -133,9 +134,25 @@ class OperatorSpec(_Strict):
         return self
 
 
+class ValueSpec(_Strict):
+    """Which values of a column matter; see `jettison.network.value.Value`."""
+
+    column: str
+    intervals: tuple[tuple[float, ...], ...]
+    chunk: float | None = None
+    otherwise: float = 0.0
+    histogram: tuple[tuple[float, float, float], ...] | None = None
+
+    def value(self) -> Value:
+        return Value(self.column, self.intervals, self.chunk, self.otherwise, self.histogram)
+
+
 class QoSSpec(_Strict):
     loss: tuple[tuple[float, float], ...] = ((100.0, 1.0), (0.0, 0.0))
     priority: float = 1.0
+    value: ValueSpec | None = None
+    latency: tuple[tuple[float | str, float], ...] = ()
+    stale: str | None = None
 
 
 class OutputSpec(_Strict):
@@ -153,6 +170,8 @@ class ProfileSpec(_Strict):
     rows_per_s: dict[str, float] = {}
     read_us: dict[str, float] = {}
     drop_us: float = Field(default=0.0, ge=0)
+    look_us: dict[str, float] = {}
+    values: dict[str, tuple[float, ...]] = {}
 
 
 class RunSpec(_Strict):
@@ -233,7 +252,8 @@ def to_yaml(graph: Graph) -> str:
 
 def _qos(output: str, spec: QoSSpec) -> QoS:
     try:
-        return QoS(spec.loss, spec.priority)
+        value = None if spec.value is None else spec.value.value()
+        return QoS(spec.loss, spec.priority, value, spec.latency, spec.stale)
     except NetworkError as error:
         raise NetworkError(f"output {output!r}: {error}") from error
 
@@ -294,9 +314,29 @@ def _operator_dict(operator: Operator) -> dict[str, Any]:
 
 def _output_dict(output: Output) -> dict[str, Any]:
     qos: dict[str, Any] = {"loss": [list(point) for point in output.qos.loss]}
+    if output.qos.value is not None:
+        qos = {"value": _value_dict(output.qos.value)}
     if output.qos.priority != 1.0:
         qos["priority"] = output.qos.priority
+    if output.qos.latency:
+        qos["latency"] = [list(point) for point in output.qos.latency]
+    if output.qos.stale is not None:
+        qos["stale"] = output.qos.stale
     return _trim({"of": output.inputs[0], "qos": qos, "quality": output.quality or None})
+
+
+def _value_dict(value: Value) -> dict[str, Any]:
+    intervals = [list(row[:3] if row[2] == row[3] else row) for row in value.intervals]
+    histogram = None if value.histogram is None else [list(row) for row in value.histogram]
+    return _trim(
+        {
+            "column": value.column,
+            "intervals": intervals,
+            "chunk": value.chunk,
+            "otherwise": value.otherwise or None,
+            "histogram": histogram,
+        }
+    )
 
 
 def _trim(parts: Mapping[str, Any]) -> dict[str, Any]:

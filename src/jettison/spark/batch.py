@@ -15,15 +15,17 @@ from pyspark.sql import functions as F
 from jettison.errors import SinkError
 from jettison.network.graph import Graph
 from jettison.network.operators import Output, Source
+from jettison.network.schema import quoted
 from jettison.plan.plan import Plan
 from jettison.spark.aside import ShedSinks, put_aside, raw_aside, rows_aside
-from jettison.spark.compile import Compiler, Counted, Known, dropped_raw, identified, is_parsed
+from jettison.spark.compile import Compiler, Counted, Known, dropped_raw, is_parsed
 from jettison.spark.drops import HIDDEN, IDENTITY, TIME, keeps
 from jettison.spark.reasons import reason_of
 from jettison.spark.sinks import Sink
+from jettison.spark.values import value_metrics, value_samples, valued_columns
 from jettison.statistics.load import flows
 from jettison.statistics.profile import Profile
-from jettison.statistics.samples import LATENCY_QUANTILES, OutputSample
+from jettison.statistics.samples import LATENCY_QUANTILES, OutputSample, ValueSample
 
 _SAMPLE_MASK = 63
 _ACCURACY = 200
@@ -37,6 +39,7 @@ class Measured:
     outputs: dict[str, OutputSample] = field(default_factory=dict)
     rejected: dict[str, int] = field(default_factory=dict)
     timeless: dict[str, int] = field(default_factory=dict)
+    values: dict[str, ValueSample] = field(default_factory=dict)
     parts_ms: dict[str, float] = field(default_factory=dict)
 
 
@@ -96,7 +99,8 @@ class BatchRunner:
                 columns = self._known.columns(output.name, frame)
                 timed = TIME in columns
                 observation = Observation()
-                observed = frame.observe(observation, *map(self._known.expression, _output_metrics(timed)))
+                metrics = [*_output_metrics(timed), *self._value_metrics(output)]
+                observed = frame.observe(observation, *map(self._known.expression, metrics))
                 visible = self._known.select(observed, [f"`{column}`" for column in columns if column not in HIDDEN])
                 delivered = _with_quality(output, visible, plan, batch)
                 work = inheritable_thread_target(self._spark)(self._write)
@@ -126,6 +130,10 @@ class BatchRunner:
         keeps_ = {arc: drop.keep for arc, drop in plan.drops.items()}
         reaching = flows(self._graph, Profile({}, {}), {name: float(count) for name, count in rows.items()}, keeps_)
         return [o for o in self._graph.outputs if reaching[self._graph.arcs_into(o.name)[0]] > 0]
+
+    def _value_metrics(self, output: Output) -> list[str]:
+        columns = valued_columns(self._graph, output.name)
+        return [item for number, name in enumerate(columns) for item in value_metrics(number, quoted(name))]
 
     def _worth_sharing(self, live: list[Output]) -> frozenset[str]:
         names = {output.name for output in live}
@@ -164,6 +172,7 @@ class BatchRunner:
             measured.arcs[source.name] = (rows[source.name], min(kept, rows[source.name]))
             measured.rejected[source.name] = seen.get("rejected", 0)
             measured.timeless[source.name] = seen.get("timeless", 0)
+            measured.values |= value_samples(self._graph, source.name, seen)
         for arc in compiler.counted.arcs:
             seen = _counts(compiler.counted, arc) or _counted_again(compiler, arc, plan)
             measured.arcs[arc] = (seen.get("rows", 0), seen.get("kept", 0))
@@ -175,6 +184,7 @@ class BatchRunner:
             seen = _read(written.observation)
             latency = _latency_ms(seen, written.ended_s) if written.timed and seen else None
             measured.outputs[output.name] = OutputSample(seen.get("rows", 0), latency)
+            measured.values |= value_samples(self._graph, output.name, seen)
             measured.parts_ms[output.name] = 1000 * (written.ended_s - written.started_s)
         return measured
 
@@ -190,12 +200,13 @@ class BatchRunner:
         return started
 
     def _shed_rows(self, compiler: Compiler, raw: Mapping[str, DataFrame], arc: str, plan: Plan) -> DataFrame:
-        shed = f"NOT ({keeps(arc, plan.drops[arc])})"
         tail, inner, _ = arc.rpartition(">")
         if inner:
+            shed = f"NOT ({keeps(arc, plan.drops[arc])})"
             return rows_aside(arc, compiler.operator(tail).where(shed), plan.reason)
         source, columns = self._source(arc), raw[arc].columns
-        return raw_aside(source, identified(source, raw[arc], columns, self._known).where(shed), columns, plan.reason)
+        rows = dropped_raw(source, raw[arc], columns, plan, self._known, shed=True)
+        return raw_aside(source, rows, columns, plan.reason)
 
     def _kept_aside(self, name: str, batch: int, job: Future[float]) -> None:
         try:
@@ -283,7 +294,12 @@ def _counts(counted: Counted, place: str) -> dict[str, Any]:
     if found.isEmpty():
         return {}
     row = found.get()
-    return {name: row.getAs(name) for name in row.schema().fieldNames()}
+    schema = row.schema()
+    arrays = {field.name() for field in schema.fields() if field.dataType().typeName() == "array"}
+    return {
+        name: list(row.getList(row.fieldIndex(name))) if name in arrays and row.getAs(name) else row.getAs(name)
+        for name in schema.fieldNames()
+    }
 
 
 def _counted_again(compiler: Compiler, arc: str, plan: Plan) -> dict[str, Any]:

@@ -8,16 +8,18 @@ share their rows.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from jettison.network.graph import Graph
-from jettison.network.operators import Output
+from jettison.network.operators import Output, Source
+from jettison.network.schema import quoted
 from jettison.plan.plan import Plan
-from jettison.spark.compile import Compiler
+from jettison.spark.compile import Compiler, look_at
+from jettison.spark.values import value_metrics, value_samples, valued_columns
 from jettison.statistics.profile import Profile
 
 SAMPLE_ROWS = 20_000
@@ -31,6 +33,7 @@ _LEAST_COST_US = 0.02
 _DROP_US = 0.02
 _SINK_US = 0.5
 _JOB_MS = 60.0
+_LEAST_VALUES = 100
 _TRIGGER_MS = 60.0
 
 
@@ -88,11 +91,14 @@ def _calibrated(
     flow: dict[str, float] = {}
     cost_us: dict[str, float] = {}
     passes: dict[str, float] = {}
+    values: dict[str, Sequence[float]] = {}
     for operator in graph.operators:
         if isinstance(operator, Output):
             cost_us[operator.name] = _SINK_US
             continue
-        times_ms[operator.name], flow[operator.name] = _time_ms(compiler.operator(operator.name))
+        frame = compiler.operator(operator.name)
+        times_ms[operator.name], flow[operator.name] = _time_ms(frame)
+        values |= _spread(graph, operator.name, frame)
         if operator.inputs:
             entering = sum(flow[tail] for tail in operator.inputs)
             before_ms = sum(times_ms[tail] for tail in operator.inputs) - empty_ms * (len(operator.inputs) - 1)
@@ -107,7 +113,43 @@ def _calibrated(
     shared = _choose_shared(graph, compiler, times_ms, all_reading_ms)
     fixed_ms = _TRIGGER_MS + max(_JOB_MS, empty_ms) * len(graph.outputs)
     cost_us, read_us = _repeated(graph, shared, cost_us, read_us)
-    return Calibration(Profile(cost_us, passes, fixed_ms, read_us, drop_us=_DROP_US), shared)
+    look_us = {
+        source.name: _look_us(source, sample[source.name], source_ms[source.name], counts[source.name], columns)
+        for source in graph.sources
+        if (columns := [column for column in valued_columns(graph, source.name) if source.payload is not None])
+    }
+    profile = Profile(cost_us, passes, fixed_ms, read_us, drop_us=_DROP_US, look_us=look_us, values=values)
+    return Calibration(profile, shared)
+
+
+def _spread(graph: Graph, operator: str, frame: DataFrame) -> dict[str, Sequence[float]]:
+    """How the values that outputs are valued by are spread behind an operator."""
+    columns = valued_columns(graph, operator)
+    if not columns:
+        return {}
+    metrics = [item for number, name in enumerate(columns) for item in value_metrics(number, quoted(name))]
+    row = frame.selectExpr(*metrics).first()
+    samples = value_samples(graph, operator, {} if row is None else row.asDict())
+    found: dict[str, Sequence[float]] = {}
+    for track in graph.tracks.all:
+        place = f"{operator}.{track.columns.get(operator)}"
+        if place in samples and samples[place].rows >= _LEAST_VALUES:
+            sample = samples[place]
+            counts = track.count(sample.points) * (sample.rows - sample.others) / max(1, len(sample.points))
+            counts[-1] += sample.others
+            found[place] = [float(share) for share in counts / counts.sum()]
+    return found
+
+
+def _look_us(source: Source, rows: DataFrame, source_ms: float, count: float, columns: Sequence[str]) -> float:
+    """What it costs to parse the value that a drop judges by, alone, before the drop. Of what cannot be parsed alone
+    the whole record is: that is no more than it costs anyway.
+    """
+    inside = [column for column in columns if column not in rows.columns]
+    if not inside or source.payload != "json" or count < _TELLING_ROWS:
+        return 0.0
+    looked = rows.where(" AND ".join(f"xxhash64({look_at(source, column)}) <> 0" for column in inside))
+    return max(0.0, 1000 * (_time_ms(looked)[0] - source_ms) / count)
 
 
 def _choose_shared(

@@ -29,9 +29,10 @@ from jettison.network.operators import (
     kind_of,
 )
 from jettison.network.schema import quoted
-from jettison.plan.plan import Plan
-from jettison.spark.drops import HIDDEN, IDENTITY, RECORD, TIME, identity_of, keeps
+from jettison.plan.plan import Drop, Plan, Semantic
+from jettison.spark.drops import HIDDEN, IDENTITY, LOOK, RECORD, TIME, identity_of, keeps
 from jettison.spark.reasons import reason_of
+from jettison.spark.values import value_metrics, valued_columns
 
 CORRUPT = "_jt_corrupt"
 BODY = "_jt_body"
@@ -167,8 +168,17 @@ class Compiler:
             raise StartError(f"source {source.name!r}: {reason_of(error)}{remedy}") from error
         if count and source.name not in self.counted.sources:
             observation = self.counted.sources[source.name] = Observation()
-            frame = frame.observe(observation, *map(self.known.expression, _source_metrics(source, columns)))
+            metrics = [*_source_metrics(source, columns), *self._value_metrics(source, columns)]
+            frame = frame.observe(observation, *map(self.known.expression, metrics))
         return parsed(source, frame, columns, self.known)
+
+    def _value_metrics(self, source: Source, columns: Sequence[str]) -> list[str]:
+        """A sample of the values that outputs are valued by, where they are in the source already."""
+        found = []
+        for number, column in enumerate(valued_columns(self._graph, source.name)):
+            name = next(name for name, _ in source.schema if name.lower() == column.lower())
+            found += value_metrics(number, quoted(name) if name in columns else f"{BODY}.{quoted(name)}")
+        return found
 
     def narrowed(self, name: str, frame: DataFrame) -> DataFrame:
         """An operator's rows with the columns that anybody below needs: a persisted copy holds no more."""
@@ -234,12 +244,21 @@ def identified(source: Source, raw: DataFrame, columns: Sequence[str], known: Kn
     return known.select(raw, ["*", identity_of(identity)])
 
 
-def dropped_raw(source: Source, raw: DataFrame, columns: Sequence[str], plan: Plan, known: Known) -> DataFrame:
-    """Raw rows that pass the input's drop, with their identity and, parsed behind the drop, the payload in a struct."""
+def dropped_raw(
+    source: Source, raw: DataFrame, columns: Sequence[str], plan: Plan, known: Known, *, shed: bool = False
+) -> DataFrame:
+    """Raw rows that pass the input's drop, with their identity and, parsed behind the drop, the payload in a struct.
+
+    With `shed`, the rows that do not pass. A value that the drop judges by is parsed alone, where that can be done.
+    """
     frame = identified(source, raw, columns, known)
     drop = plan.drops.get(source.name)
-    if drop is not None:
-        frame = frame.where(known.expression(keeps(source.name, drop)))
+    look = None if drop is None else _look(source, columns, drop)
+    if drop is not None and look is None:
+        frame = _passing(frame, keeps(source.name, drop), shed, known)
+    elif drop is not None and source.payload == "json":
+        frame = known.select(frame, ["*", f"{look} AS {LOOK}"])
+        frame = _passing(frame, keeps(source.name, drop, LOOK), shed, known)
     if source.payload == "avro":
         assert source.kafka is not None
         schema = _literal(str(source.kafka.schema))
@@ -247,7 +266,26 @@ def dropped_raw(source: Source, raw: DataFrame, columns: Sequence[str], plan: Pl
         frame = known.select(frame, ["*", decoded])
     elif source.payload is not None:
         frame = known.select(frame, ["*", f"{_body(source, columns)} AS {BODY}"])
+    if drop is not None and look is not None and source.payload != "json":
+        frame = _passing(frame, keeps(source.name, drop, look), shed, known)
     return frame
+
+
+def _passing(frame: DataFrame, condition: str, shed: bool, known: Known) -> DataFrame:
+    return frame.where(known.expression(f"NOT ({condition})" if shed else condition))
+
+
+def _look(source: Source, columns: Sequence[str], drop: Drop) -> str | None:
+    """The value that an input's drop judges by, in SQL, where that is inside the payload; else None."""
+    if not isinstance(drop, Semantic) or drop.column in columns:
+        return None
+    return look_at(source, drop.column)
+
+
+def look_at(source: Source, column: str) -> str:
+    """One value inside a source's payload as a number, in SQL: of JSON it is parsed alone, else the record is."""
+    name = next(name for name, _ in source.schema if name.lower() == column.lower())
+    return f"double({_alone(source, name) if source.payload == 'json' else f'{BODY}.{quoted(name)}'})"
 
 
 def _body(source: Source, columns: Sequence[str]) -> str:

@@ -2,7 +2,7 @@
 
 A random drop keeps a row when `hash(identity, seed of the arc) < keep share`. Spark compiles a filter anew when a
 number in it changes. So the share stands in an array, which compiled code gets as an object, and the index is no
-constant.
+constant. A semantic drop has a share for every cell of values in that array, and the index is the value's cell.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ import hashlib
 from collections.abc import Sequence
 
 from jettison.network.schema import quoted
-from jettison.plan.plan import Drop
+from jettison.plan.plan import Drop, Random, Semantic
 
 IDENTITY = "_jt_id"
 TIME = "_jt_time"
 HIDDEN = (IDENTITY, TIME)
 KEY = "_jt_key"
+LOOK = "_jt_look"
+"""The value that a semantic drop judges by, where it had to be parsed for that."""
 RECORD = ("_jt_topic", "_jt_partition", "_jt_offset")
 """What identifies a record of Kafka, in the columns of a stream that is read from there."""
 
@@ -28,18 +30,41 @@ def arc_seed(arc: str) -> int:
     return int.from_bytes(hashlib.blake2b(arc.encode(), digest_size=4).digest(), "big")
 
 
-def keeps(arc: str, drop: Drop) -> str:
-    """The condition, in SQL, under which a row passes the drop on an arc.
+def keeps(arc: str, drop: Drop, value: str | None = None) -> str:
+    """The condition, in SQL, under which a row passes the drop on an arc; never null.
+
+    `value` is the expression of the value that a semantic drop judges by, where that is not simply its column.
 
     >>> from jettison.plan.plan import Random
     >>> keeps("trips", Random(0.25))
     'shiftrightunsigned(xxhash64(_jt_id, 4148347162L), 44) < array(262144)[int(_jt_id & 0)]'
     """
-    threshold = round(drop.keep * 2**_BITS)
-    if threshold == 0:
+    if drop.keep == 0 and isinstance(drop, Random):
         return "false"
-    share = f"array({threshold})[int({IDENTITY} & 0)]"
-    return f"shiftrightunsigned(xxhash64({IDENTITY}, {arc_seed(arc)}L), {64 - _BITS}) < {share}"
+    judged = f"shiftrightunsigned(xxhash64({IDENTITY}, {arc_seed(arc)}L), {64 - _BITS})"
+    if isinstance(drop, Semantic):
+        shares = ", ".join(str(round(share * 2**_BITS)) for share in drop.keeps)
+        return f"{judged} < array({shares})[{cell(drop.bounds, value or f'double({quoted(drop.column)})')}]"
+    return f"{judged} < array({round(drop.keep * 2**_BITS)})[int({IDENTITY} & 0)]"
+
+
+def cell(bounds: Sequence[float], value: str) -> str:
+    """The number of the cell that a value is in, in SQL; the last for all other values, null and NaN.
+
+    >>> cell((0.0, 50.0, 100.0), "x")
+    'CASE WHEN x >= 0.0D AND x <= 100.0D THEN IF(x < 50.0D, 0, 1) ELSE 2 END'
+    """
+    inside = f"{value} >= {bounds[0]!r}D AND {value} <= {bounds[-1]!r}D"
+    return f"CASE WHEN {inside} THEN {_halved(bounds, value, 0, len(bounds) - 1)} ELSE {len(bounds) - 1} END"
+
+
+def _halved(bounds: Sequence[float], value: str, first: int, last: int) -> str:
+    """A search by halves among the cells from `first` up to `last`."""
+    if last - first == 1:
+        return str(first)
+    middle = (first + last) // 2
+    lower, upper = _halved(bounds, value, first, middle), _halved(bounds, value, middle, last)
+    return f"IF({value} < {bounds[middle]!r}D, {lower}, {upper})"
 
 
 def identity_of(columns: Sequence[str]) -> str:

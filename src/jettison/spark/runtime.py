@@ -338,6 +338,7 @@ class Run:
             gone=reading.gone,
             skipped=reading.skipped,
             topics=self._reader.lag(batch),
+            values=measured.values,
             parts_ms={**measured.parts_ms, "deciding": 1000 * (decided - began), "bookkeeping": overhead_ms},
             plan_row=plan.row,
         )

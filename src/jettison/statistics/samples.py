@@ -35,7 +35,7 @@ class BatchSample:
 
     `rows_in` counts what arrived at each source and was read, `arcs` what reached an arc and passed its drop, where
     that was counted, `skipped` the records that were passed over unread, `gone` those that a source had lost before.
-    `values` tells, by source and output, how the values that outputs are valued by are spread behind the drops.
+    `values` tells, by "operator.column", how values that outputs are valued by are spread behind the drops.
     `parts_ms` splits the batch's time: deciding, each output's job, and the trigger's own bookkeeping.
     """
 

@@ -73,11 +73,11 @@ class ValueModel:
     ) -> None:
         """Learn from the samples of a batch that ran with these drops; `arcs` counts rows before and behind drops."""
         expected: dict[str, Vector] | None = None
-        for place, sample in samples.items():
-            if sample.rows < _LEAST_SAMPLE or place not in self._graph.by_name:
-                continue
-            tracks = [track for track in self._graph.tracks.all if place in track.columns]
-            for track in tracks:
+        for track in self._graph.tracks.all:
+            for place, column in track.columns.items():
+                sample = samples.get(f"{place}.{column}")
+                if sample is None or sample.rows < _LEAST_SAMPLE:
+                    continue
                 seen = track.count(sample.points)
                 seen *= (sample.rows - sample.others) / max(1.0, float(seen.sum()))
                 seen[-1] += sample.others

@@ -1,0 +1,44 @@
+"""Samples of values, taken with the counting that a batch does anyway: what histograms are learned from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from jettison.network.graph import Graph
+from jettison.spark.drops import IDENTITY
+from jettison.statistics.samples import ValueSample
+
+_SAMPLE_MASK = 15
+_POINTS = 200
+_ACCURACY = 1000
+
+
+def valued_columns(graph: Graph, operator: str) -> tuple[str, ...]:
+    """Columns of an operator that outputs, itself included, are valued by."""
+    found = [track.columns[operator] for track in graph.tracks.all if operator in track.columns]
+    return tuple(dict.fromkeys(found))
+
+
+def value_metrics(number: int, value: str) -> list[str]:
+    """Evenly spaced quantiles of a value in one row of 16, and how many of those had none."""
+    sampled, number_of = f"{IDENTITY} & {_SAMPLE_MASK} = 0", f"double({value})"
+    shares = ", ".join(f"{(point + 0.5) / _POINTS:.4f}" for point in range(_POINTS))
+    usable = f"{sampled} AND {number_of} IS NOT NULL AND NOT isnan({number_of})"
+    return [
+        f"count_if({sampled}) AS v{number}_rows",
+        f"count_if({usable}) AS v{number}_usable",
+        f"percentile_approx(CASE WHEN {usable} THEN {number_of} END, array({shares}), {_ACCURACY}) AS v{number}_points",
+    ]
+
+
+def value_samples(graph: Graph, operator: str, seen: Mapping[str, Any]) -> dict[str, ValueSample]:
+    """What was seen, by "operator.column"."""
+    found: dict[str, ValueSample] = {}
+    for number, column in enumerate(valued_columns(graph, operator)):
+        rows, points = seen.get(f"v{number}_rows"), seen.get(f"v{number}_points")
+        if rows:
+            usable = seen[f"v{number}_usable"]
+            values = tuple(float(point) for point in points or ())
+            found[f"{operator}.{column}"] = ValueSample(rows, values, rows - usable)
+    return found
