@@ -98,12 +98,17 @@ def keeps_of(drops: Mapping[str, Drop]) -> dict[str, Keep]:
     return {arc: drop.keeps if isinstance(drop, Semantic) else drop.keep for arc, drop in drops.items()}
 
 
+_BESIDE = ("reason", "row", "delivered", "utility", "saves_us", "worth", "stale")
+
+
 @dataclass(frozen=True)
 class Plan:
     """Drops by arc, with the reason.
 
     `row` is the road map's row (0 sheds nothing), `delivered` the share of each output's tuples that is expected to
-    arrive, `utility` the sum of priority x utility over the outputs, `saves_us` the work that the drops save.
+    arrive, `worth` the share of what they are worth, for outputs that are valued, `utility` the sum of priority x
+    utility over the outputs, `saves_us` the work that the drops save. `stale` says, by arc, the event time in seconds
+    since 1970 before which tuples are worth nothing any more: they go first, whatever the drops.
 
     >>> Plan({"trips": Random(0.5)}, reason="overload", row=3).to_json()
     '{"drops": {"trips": {"random": 0.5}}, "reason": "overload", "row": 3}'
@@ -115,11 +120,23 @@ class Plan:
     delivered: Mapping[str, float] = field(default_factory=dict)
     utility: float = 0.0
     saves_us: float = 0.0
+    worth: Mapping[str, float] = field(default_factory=dict)
+    stale: Mapping[str, float] = field(default_factory=dict)
 
     def keep(self, arc: str) -> float:
         """The share that passes the drop on an arc; 1 where there is none."""
         drop = self.drops.get(arc)
         return 1.0 if drop is None else drop.keep
+
+    @property
+    def sheds(self) -> bool:
+        """Whether anything is dropped."""
+        return bool(self.drops or self.stale)
+
+    @property
+    def arcs(self) -> tuple[str, ...]:
+        """Arcs on which something is dropped."""
+        return tuple(dict.fromkeys((*self.drops, *self.stale)))
 
     def to_dict(self) -> dict[str, Any]:
         content: dict[str, Any] = {
@@ -129,6 +146,7 @@ class Plan:
         }
         if self.delivered or self.utility or self.saves_us:
             content |= {"delivered": dict(self.delivered), "utility": self.utility, "saves_us": self.saves_us}
+        content |= {name: dict(given) for name, given in (("worth", self.worth), ("stale", self.stale)) if given}
         return content
 
     def to_json(self) -> str:
@@ -137,7 +155,7 @@ class Plan:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Plan:
         drops = {arc: _drop(arc, kind) for arc, kind in content["drops"].items()}
-        rest = {key: content[key] for key in ("reason", "row", "delivered", "utility", "saves_us") if key in content}
+        rest = {key: content[key] for key in _BESIDE if key in content}
         return cls(drops, **rest)
 
     @classmethod

@@ -54,6 +54,7 @@ class RoadMap:
     keeps: Matrix
     saves_us: Matrix
     delivered: Matrix
+    worth: Matrix
     utility: Matrix
     counts: tuple[float, ...]
 
@@ -80,13 +81,19 @@ class RoadMap:
     def plan(self, row: int, rows: Mapping[str, float], reason: str) -> Plan:
         """The plan of a row; `rows` are the tuples that enter now."""
         counts = [float(rows.get(source.name, 0.0)) for source in self.graph.sources]
-        shares, utility = self.delivered[row], float(self.utility[row])
+        shares, worths, utility = self.delivered[row], self.worth[row], float(self.utility[row])
         if any(counts) and (self._merges or not all(counts)):
             # what is delivered where streams merge, or a source is silent, depends on how much each source sends now
             now, worth, _ = _delivered(self.graph, self.layout, self.keeps[[0, row]], counts)
-            shares, utility = now[1], float(_utility(self.graph, worth)[1])
+            shares, worths, utility = now[1], worth[1], float(_utility(self.graph, worth)[1])
         delivered = {output.name: float(share) for output, share in zip(self.graph.outputs, shares, strict=True)}
-        return Plan(self._drops(row), reason, row, delivered, utility, float(self.saves_us[row] @ np.array(counts)))
+        valued = {
+            output.name: float(share)
+            for output, share in zip(self.graph.outputs, worths, strict=True)
+            if output.qos.value is not None
+        }
+        saved_us = float(self.saves_us[row] @ np.array(counts))
+        return Plan(self._drops(row), reason, row, delivered, utility, saved_us, valued)
 
     def _drops(self, row: int) -> dict[str, Drop]:
         keeps = self.keeps[row]
@@ -168,7 +175,16 @@ def build_road_map(
     if best[0] != 0:
         best = np.append(0, best)
     return RoadMap(
-        graph, places, ladder, levels[best], keeps[best], saves[best], delivered[best], utility[best], tuple(counts)
+        graph,
+        places,
+        ladder,
+        levels[best],
+        keeps[best],
+        saves[best],
+        delivered[best],
+        worth[best],
+        utility[best],
+        tuple(counts),
     )
 
 

@@ -1,0 +1,60 @@
+"""What nobody wants any more goes first: tuples so old that their latency utility has fallen to zero.
+
+Dropping them loses no utility, so it comes before any other drop, as soon as there is an overload: after an outage the
+old backlog makes way for the new. A tuple is stale on an arc when it is to every output that the arc leads to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from jettison.network.graph import Graph, arc_head
+from jettison.plan.locations import drop_arcs
+from jettison.plan.problem import Problem
+from jettison.statistics.load import flows
+
+
+def stale_limits(graph: Graph) -> dict[str, float]:
+    """The age in seconds from which on tuples are stale, by arc; only where that is sooner than on all arcs above.
+
+    >>> from jettison.network import Network, QoS
+    >>> net = Network("taxi")
+    >>> trips = net.source("trips", "trip long, at timestamp", event_time="at")
+    >>> trips.where("trip > 0", name="a").output("map", qos=QoS(stale="10 seconds"))
+    >>> trips.where("trip > 1", name="b").output("bill", qos=QoS(stale="1 hour"))
+    >>> stale_limits(net.graph)
+    {'trips': 3600.0, 'trips>a': 10.0}
+    """
+    limits: dict[str, float] = {}
+    passed = {source.name: float("inf") for source in graph.sources}  # by operator: how old its tuples can be
+    arcs = set(drop_arcs(graph))
+    for operator in graph.operators:
+        above = passed[operator.name] if not operator.inputs else 0.0
+        for arc in graph.arcs_into(operator.name):
+            tail = arc.removesuffix(f">{operator.name}") if operator.inputs else None
+            reaching = above if tail is None else passed[tail]
+            wanted = _limit(graph, arc)
+            if arc in arcs and wanted is not None and wanted < reaching:
+                limits[arc] = reaching = wanted
+            passed[operator.name] = reaching if tail is None else max(passed.get(operator.name, 0.0), reaching)
+    return limits
+
+
+def _limit(graph: Graph, arc: str) -> float | None:
+    head = arc_head(arc)
+    names = graph.outputs_below(head) | {head}
+    ages = [output.qos.stale_s for output in graph.outputs if output.name in names]
+    return None if any(age is None for age in ages) else max((age for age in ages if age is not None), default=None)
+
+
+def saved_by_stale_us(problem: Problem, fresh: Mapping[str, float]) -> float:
+    """The work that dropping stale tuples saves; `fresh` is the share on an arc that is not, of what enters there."""
+    before = flows(problem.graph, problem.profile, problem.rows)
+    after = flows(problem.graph, problem.profile, problem.rows, dict(fresh))
+    saved = sum(
+        (before[arc] - after[arc]) * problem.profile.cost(operator.name)
+        for operator in problem.graph.operators
+        for arc in problem.graph.arcs_into(operator.name)
+    )
+    judged = sum(problem.profile.drop_us * before[arc] for arc in fresh)
+    return max(0.0, saved - judged)
