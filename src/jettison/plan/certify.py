@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from jettison.errors import PlanError
+from jettison.network.graph import Graph
 from jettison.plan.locations import drop_arcs
 from jettison.plan.plan import Plan
 from jettison.plan.problem import Problem
@@ -42,8 +45,12 @@ def delivered_shares(problem: Problem, plan: Plan) -> dict[str, float]:
 
 def plan_utility(problem: Problem, plan: Plan) -> float:
     """Sum of priority x utility over the outputs."""
-    shares = delivered_shares(problem, plan)
-    return sum(output.qos.priority * output.qos.utility(shares[output.name]) for output in problem.graph.outputs)
+    return utility_of(problem.graph, delivered_shares(problem, plan))
+
+
+def utility_of(graph: Graph, delivered: Mapping[str, float]) -> float:
+    """Sum of priority x utility over the outputs when these shares are delivered."""
+    return sum(output.qos.priority * output.qos.utility(delivered[output.name]) for output in graph.outputs)
 
 
 def certify(problem: Problem, plan: Plan, *, within_budget: bool = True) -> None:
