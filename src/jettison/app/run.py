@@ -18,6 +18,7 @@ from jettison.app.screen import err, fault, first_line, out
 from jettison.app.situation import load_spec
 from jettison.errors import StartError
 from jettison.network.places import read_places
+from jettison.plan.shedders import SHEDDERS
 
 if TYPE_CHECKING:
     from jettison.spark.runtime import Run
@@ -31,6 +32,9 @@ def run(
         float | None, typer.Option("--for", metavar="SECONDS", help="Stop after so long; else run until Ctrl-C.")
     ] = None,
     no_shedding: Annotated[bool, typer.Option("--no-shedding", help="Measure and report, but drop nothing.")] = False,
+    shedder: Annotated[
+        str | None, typer.Option(metavar="NAME", help=f"Who plans, in place of run.shedder: {', '.join(SHEDDERS)}.")
+    ] = None,
     metrics_port: Annotated[
         int | None, typer.Option(min=0, max=65535, help="Serve Prometheus metrics on this port of 127.0.0.1 (0: any).")
     ] = None,
@@ -57,7 +61,12 @@ def run(
     try:
         with _stop_signals() as stopping:
             running = start_spec(
-                read, session, shedding=not no_shedding, metrics_port=metrics_port, live=out.is_terminal
+                read,
+                session,
+                shedding=not no_shedding,
+                shedder=shedder,
+                metrics_port=metrics_port,
+                live=out.is_terminal,
             )
             if running.metrics is not None:
                 typer.echo(f"metrics: http://127.0.0.1:{running.metrics.port}/metrics", err=True)

@@ -14,14 +14,17 @@ from dataclasses import dataclass, replace
 from jettison.detect import Detector
 from jettison.errors import StartError
 from jettison.network.graph import Graph
-from jettison.plan.certify import delivered_shares, plan_utility, planned_load_us
+from jettison.plan.certify import planned_load_us
+from jettison.plan.claims import claimed
 from jettison.plan.ladder import LOWEST_KEEP_SHARE, Ladder
-from jettison.plan.plan import Infeasible, Keep, Plan, Random, keeps_of
+from jettison.plan.plan import Drop, Infeasible, Keep, Plan, Random, keeps_of
 from jettison.plan.problem import Problem
 from jettison.plan.roadmap import RoadMap, RoadMapShedder, build_road_map
+from jettison.plan.shedders import SEMANTIC, SHEDDERS, shedder_named
+from jettison.plan.stale import Fresh, saved_by_stale_us, stale_limits
 from jettison.statistics.costs import CostModel
 from jettison.statistics.estimators import Smoothed
-from jettison.statistics.load import queue_load_us, total_load_us
+from jettison.statistics.load import flows, queue_load_us, total_load_us
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample
 
@@ -35,19 +38,25 @@ _REBUILD_TIME_SHARE = 0.005
 
 @dataclass(frozen=True)
 class Settings:
-    """How the loop behaves. `waste_share`: how much more than needed a plan in force may shed before it is changed."""
+    """How the loop behaves. `waste_share`: how much more than needed a plan in force may shed before it is changed.
+
+    `shedder` is who plans: see `plan.shedders`.
+    """
 
     trigger_ms: float
     headroom: float = 0.9
     shedding: bool = True
     melt_rate: float = 0.1
     waste_share: float = 0.04
+    shedder: str = SEMANTIC
 
     def __post_init__(self) -> None:
         if not self.trigger_ms > 0:
             raise StartError(f"trigger is {self.trigger_ms} ms: give an interval above 0, such as '1 second'.")
         if not 0 < self.headroom <= 1:
             raise StartError(f"headroom is {self.headroom}: give the share of capacity to use, above 0 and at most 1.")
+        if self.shedder not in SHEDDERS:
+            raise StartError(f"shedder {self.shedder!r} is not known: use one of {', '.join(SHEDDERS)}.")
 
     @property
     def budget_us(self) -> float:
@@ -72,6 +81,8 @@ class Controller:
         self.infeasible: str | None = None
         self.road_map: RoadMap
         self._rest_ms = 0.0
+        self._shedder = shedder_named(settings.shedder)
+        self.stale_limits = stale_limits(graph)
         self._build({}, None)
 
     @property
@@ -97,8 +108,17 @@ class Controller:
             return 1.0
         return max(_LEAST_READ_SHARE, most_us / passable_us)
 
-    def decide(self, rows: Mapping[str, int], now_ms: float, queues: Mapping[str, float] | None = None) -> Plan:
-        """The plan for a batch of `rows` tuples that is about to run; `queues` are tuples left waiting on arcs."""
+    def decide(
+        self,
+        rows: Mapping[str, int],
+        now_ms: float,
+        queues: Mapping[str, float] | None = None,
+        fresh: Fresh | None = None,
+    ) -> Plan:
+        """The plan for a batch of `rows` tuples that is about to run.
+
+        `queues` are tuples left waiting on arcs, `fresh` tells what of the batch is not stale, where that is known.
+        """
         self._learn_rates(rows, now_ms)
         problem = Problem(self.graph, self.profile, rows, self.settings.budget_us)
         arriving = {name: rate * self.settings.trigger_ms / 1000 for name, rate in self.rows_per_s.items()}
@@ -115,22 +135,63 @@ class Controller:
             self.plan = self.road_map.plan(0, rows, judgement.reason)
             return self.plan
         problem = problem.with_budget(problem.load_us - judgement.excess_us)
-        found = RoadMapShedder(self.road_map).plan(problem, self.plan.row)
+        if fresh is not None and min(fresh.shares.values(), default=1.0) < 1.0:
+            self.plan = self._stale_first(problem, fresh, judgement.reason)
+        else:
+            self.plan = self._shed(problem, judgement.reason)
+        return self.plan
+
+    def _stale_first(self, problem: Problem, fresh: Fresh, reason: str) -> Plan:
+        """Drop what is worth nothing any more, and of the rest only what is still too much."""
+        before = flows(self.graph, self.profile, problem.rows)
+        after = flows(self.graph, self.profile, problem.rows, fresh.shares)
+        saved_us = saved_by_stale_us(problem, fresh.shares)
+        rows = {name: after[name] for name in problem.rows}
+        left = Problem(self.graph, self.profile, rows, 0.0)
+        left = left.with_budget(left.load_us - (problem.load_us - problem.budget_us - saved_us))
+        enough = left.load_us <= left.budget_us
+        plan = self.road_map.plan(0, rows, "stale") if enough else self._shed(left, reason)
+        delivered = {}
+        for output in self.graph.outputs:
+            (arc,) = self.graph.arcs_into(output.name)
+            share = after[arc] / before[arc] if before[arc] > 0 else 1.0
+            delivered[output.name] = share * plan.delivered.get(output.name, 1.0)
+        stale = {arc: since_s for arc, since_s in fresh.since_s.items() if fresh.shares[arc] < 1.0}
+        return replace(plan, delivered=delivered, stale=stale, saves_us=plan.saves_us + saved_us)
+
+    def _shed(self, problem: Problem, reason: str) -> Plan:
+        """A plan that brings the work of these rows within the budget, or as near as is worthwhile."""
+        found = self._answer(problem)
         if isinstance(found, Infeasible):
             self.infeasible = found.reason
             helps = found.best.saves_us > _WORTHWHILE_SHARE * self.settings.budget_us
-            self.plan = (
-                self._trickle(problem, found.best.row) if helps else self.road_map.plan(0, rows, "shedding cannot help")
-            )
-            return self.plan
-        self.plan = self.road_map.plan(self._gradual(found.row, rows, problem), rows, judgement.reason)
-        return self.plan
+            if helps:
+                return self._trickle(problem, found.best.row)
+            return self.road_map.plan(0, problem.rows, "shedding cannot help")
+        if self._shedder is not None:
+            return replace(found, reason=reason)
+        return self.road_map.plan(self._gradual(found.row, problem), problem.rows, reason)
+
+    def _answer(self, problem: Problem) -> Plan | Infeasible:
+        if self._shedder is None:
+            return RoadMapShedder(self.road_map).plan(problem, self.plan.row)
+        if not self.plan.drops:
+            return self._shedder.plan(problem)
+        # load is given back half of the way per batch here too, and a plan that wastes little stays
+        needed_us = problem.load_us - problem.budget_us
+        saved_us = problem.load_us - planned_load_us(problem, self.plan)
+        waste_us = saved_us - needed_us
+        if 0 <= waste_us <= self.settings.waste_share * self.settings.budget_us:
+            return claimed(problem, self.plan.drops, self.plan.reason)
+        if waste_us > 0:
+            problem = problem.with_budget(problem.budget_us - waste_us / 2)
+        return self._shedder.plan(problem)
 
     def record(self, sample: BatchSample) -> None:
         """Learn from a batch that has run, and renew the road map when the estimates have moved."""
         keeps: dict[str, Keep] = dict(keeps_of(self.plan.drops))
         for arc, (rows_in, rows_kept) in sample.arcs.items():
-            if isinstance(keeps.get(arc), float) and rows_in > 0:
+            if rows_in > 0 and (arc in self.plan.stale or isinstance(keeps.get(arc), float)):
                 keeps[arc] = rows_kept / rows_in
         if any(sample.rows_in.values()):
             self.costs.update_rows(sample.rows_in, keeps, {name: seen.rows for name, seen in sample.outputs.items()})
@@ -145,7 +206,8 @@ class Controller:
         """Renew the road map, and then let it rest so long that building takes no more than its share of the time."""
         began = self._clock()
         self._built_for = self.profile
-        self.road_map = build_road_map(self.graph, self.profile, rows_per_s, ladder)
+        by_value = self.settings.shedder == SEMANTIC
+        self.road_map = build_road_map(self.graph, self.profile, rows_per_s, ladder, by_value=by_value)
         self._rest_ms = 1000 * (self._clock() - began) / _REBUILD_TIME_SHARE
 
     def _learn_rates(self, rows: Mapping[str, int], now_ms: float) -> None:
@@ -157,20 +219,15 @@ class Controller:
     def _trickle(self, problem: Problem, row: int) -> Plan:
         """A plan that drops everything, eased to the lowest level at the inputs: what never runs cannot be measured."""
         lowest = min(LOWEST_KEEP_SHARE, self.road_map.ladder.shares[-2])
-        eased = Plan({source.name: Random(lowest) for source in self.graph.sources}, "infeasible", row)
-        return replace(
-            eased,
-            delivered=delivered_shares(problem, eased),
-            utility=plan_utility(problem, eased),
-            saves_us=problem.load_us - planned_load_us(problem, eased),
-        )
+        drops: dict[str, Drop] = {source.name: Random(lowest) for source in self.graph.sources}
+        return replace(claimed(problem, drops, "infeasible"), row=row)
 
-    def _gradual(self, wanted: int, rows: Mapping[str, int], problem: Problem) -> int:
+    def _gradual(self, wanted: int, problem: Problem) -> int:
         """Up at once, down half of the way, and not at all while the plan in force wastes little."""
         current = min(self.plan.row, len(self.road_map) - 1)
         if wanted >= current:
             return wanted
-        saved = self.road_map.savings_us(rows)
+        saved = self.road_map.savings_us(problem.rows)
         if saved[current] - saved[wanted] <= self.settings.waste_share * problem.budget_us:
             return current
         return current - (current - wanted + 1) // 2

@@ -75,6 +75,18 @@ class Graph:
         """The network with these sources read from Kafka; each keeps the columns that it is declared with."""
         return replace(self, operators=tuple(_on_topic(each, topics.get(each.name)) for each in self.operators))
 
+    def with_stale(self, age: str) -> Graph:
+        """The network with this age, from which on tuples are worth nothing, for outputs that do not say otherwise."""
+        return replace(
+            self,
+            operators=tuple(
+                replace(each, qos=replace(each.qos, stale=age))
+                if isinstance(each, Output) and each.qos.stale is None and not each.qos.latency
+                else each
+                for each in self.operators
+            ),
+        )
+
     @cached_property
     def by_name(self) -> dict[str, Operator]:
         return {operator.name: operator for operator in self.operators}
@@ -165,6 +177,15 @@ class Graph:
                     f"{kind_of(operator)} {operator.name!r} leads to no output: "
                     f"end it with .output('name') or remove it."
                 )
+        for output in self.outputs:
+            if output.qos.stale_s is None:
+                continue
+            for source in self.sources:
+                if source.event_time is None and output.name in self.outputs_below(source.name):
+                    raise NetworkError(
+                        f"output {output.name!r} is stale after {output.qos.stale_s:g} s, but source {source.name!r} "
+                        f"does not say when its rows happened: declare its event_time."
+                    )
 
 
 def arc_name(tail: str, head: str) -> str:

@@ -80,6 +80,8 @@ class Places:
     trigger: str
     headroom: float
     checkpoint: str | None
+    shedder: str
+    stale: str | None
 
     @property
     def use_kafka(self) -> bool:
@@ -123,6 +125,8 @@ def read_places(spec: Spec, graph: Graph) -> Places:
     _at("run.trigger", lambda: duration_ms(run.trigger, "trigger"))
     if not 0 < run.headroom <= 1:
         raise StartError(f"run.headroom is {run.headroom}: give the share of capacity to use, above 0 and at most 1.")
+    if run.stale is not None:
+        _at("run.stale", lambda: duration_ms(run.stale or "", "stale"))
     return Places(
         {name: _source(f"run.sources.{name}", data) for name, data in _sources(run, graph).items()},
         {name: _sink(f"run.sinks.{name}", data) for name, data in _sinks(run, graph).items()},
@@ -132,6 +136,8 @@ def read_places(spec: Spec, graph: Graph) -> Places:
         run.trigger,
         run.headroom,
         run.checkpoint,
+        run.shedder,
+        run.stale,
     )
 
 

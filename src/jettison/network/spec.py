@@ -180,6 +180,8 @@ class RunSpec(_Strict):
     trigger: str = "1 second"
     headroom: float = 0.9
     checkpoint: str | None = None
+    shedder: str = "semantic"
+    stale: str | None = None
     sources: dict[str, dict[str, Any]] = {}
     sinks: dict[str, dict[str, Any]] = {}
     statics: dict[str, dict[str, Any]] = {}

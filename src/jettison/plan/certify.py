@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jettison.errors import PlanError
+from jettison.network.graph import Graph
 from jettison.plan.locations import drop_arcs
 from jettison.plan.plan import Plan, Random, Semantic, keeps_of
 from jettison.plan.problem import Problem
@@ -79,8 +80,12 @@ def _shares(problem: Problem, plan: Plan, *, worth: bool) -> dict[str, float]:
 
 def plan_utility(problem: Problem, plan: Plan) -> float:
     """Sum of priority x utility over the outputs."""
-    shares = worth_shares(problem, plan)
-    return sum(output.qos.priority * output.qos.utility(shares[output.name]) for output in problem.graph.outputs)
+    return utility_of(problem.graph, worth_shares(problem, plan))
+
+
+def utility_of(graph: Graph, shares: Mapping[str, float]) -> float:
+    """Sum of priority x utility over the outputs when these shares, of what tuples are worth, are delivered."""
+    return sum(output.qos.priority * output.qos.utility(shares[output.name]) for output in graph.outputs)
 
 
 def certify(problem: Problem, plan: Plan, *, within_budget: bool = True) -> None:

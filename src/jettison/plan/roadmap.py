@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jettison.network.graph import Graph
+from jettison.plan.claims import OVERLOAD, WITHIN_BUDGET, not_enough
 from jettison.plan.ladder import Ladder, ladder_for
 from jettison.plan.locations import Layout, layout
 from jettison.plan.plan import Drop, Infeasible, Plan, Random, Semantic
@@ -130,17 +131,11 @@ class RoadMapShedder:
         excess_us = problem.load_us - problem.budget_us
         row = self.road_map.find(problem.rows, excess_us, cursor)
         if row == 0:
-            return self.road_map.plan(0, problem.rows, "within budget")
+            return self.road_map.plan(0, problem.rows, WITHIN_BUDGET)
         if row is not None:
-            return self.road_map.plan(row, problem.rows, "overload")
-        last = self.road_map.plan(len(self.road_map) - 1, problem.rows, "overload")
-        over_ms = (excess_us - last.saves_us) / 1000
-        return Infeasible(
-            f"shedding everything still leaves {over_ms:.0f} ms above the budget of {problem.budget_us / 1000:.0f} ms: "
-            f"reading and fixed work take {problem.unavoidable_us / 1000:.0f} ms. "
-            f"Use a longer trigger, more cores or a cheaper source.",
-            last,
-        )
+            return self.road_map.plan(row, problem.rows, OVERLOAD)
+        last = self.road_map.plan(len(self.road_map) - 1, problem.rows, OVERLOAD)
+        return not_enough(problem, last)
 
 
 def build_road_map(

@@ -7,11 +7,21 @@ old backlog makes way for the new. A tuple is stale on an arc when it is to ever
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from jettison.network.graph import Graph, arc_head
 from jettison.plan.locations import drop_arcs
 from jettison.plan.problem import Problem
 from jettison.statistics.load import flows
+
+
+@dataclass(frozen=True)
+class Fresh:
+    """What of a batch is still worth something: by arc, the event time (seconds since 1970) from which on tuples are,
+    and the share of those that enter there."""
+
+    since_s: Mapping[str, float]
+    shares: Mapping[str, float]
 
 
 def stale_limits(graph: Graph) -> dict[str, float]:

@@ -19,7 +19,7 @@ from jettison.network.schema import quoted
 from jettison.plan.plan import Plan
 from jettison.spark.aside import ShedSinks, put_aside, raw_aside, rows_aside
 from jettison.spark.compile import Compiler, Counted, Known, dropped_raw, is_parsed
-from jettison.spark.drops import HIDDEN, IDENTITY, TIME, keeps
+from jettison.spark.drops import HIDDEN, IDENTITY, TIME, passes
 from jettison.spark.reasons import reason_of
 from jettison.spark.sinks import Sink
 from jettison.spark.values import value_metrics, value_samples, valued_columns
@@ -72,7 +72,7 @@ class BatchRunner:
         self._rejects = rejects
         self._on_shed = on_shed or ShedSinks(graph, {})
         self.shared: frozenset[str] = frozenset()
-        self._known = Known()
+        self.known = Known()
         jobs = len(graph.outputs) + len(self._on_shed.sinks)
         self._pool = ThreadPoolExecutor(max(1, min(4, jobs)), thread_name_prefix="jettison-output")
 
@@ -89,19 +89,19 @@ class BatchRunner:
         """Write every output of a batch."""
         live = self._live_outputs(plan, rows)
         shared = self._worth_sharing(live)
-        compiler = Compiler(self._graph, raw, plan, self._statics, shared, self._known, self._on_shed.tails)
+        compiler = Compiler(self._graph, raw, plan, self._statics, shared, self.known, self._on_shed.tails)
         jobs: dict[str, Future[_Written]] = {}
         aside: dict[str, Future[float]] = {}
         began = time.time()
         try:
             for output in live:
                 frame = compiler.output(output.name, count=True)
-                columns = self._known.columns(output.name, frame)
+                columns = self.known.columns(output.name, frame)
                 timed = TIME in columns
                 observation = Observation()
                 metrics = [*_output_metrics(timed), *self._value_metrics(output)]
-                observed = frame.observe(observation, *map(self._known.expression, metrics))
-                visible = self._known.select(observed, [f"`{column}`" for column in columns if column not in HIDDEN])
+                observed = frame.observe(observation, *map(self.known.expression, metrics))
+                visible = self.known.select(observed, [f"`{column}`" for column in columns if column not in HIDDEN])
                 delivered = _with_quality(output, visible, plan, batch)
                 work = inheritable_thread_target(self._spark)(self._write)
                 jobs[output.name] = self._pool.submit(work, output.name, delivered, batch, observation, timed)
@@ -165,8 +165,9 @@ class BatchRunner:
         measured = Measured()
         for source in self._graph.sources:
             seen = _counts(compiler.counted, source.name)
-            kept = rows[source.name] if plan.keep(source.name) == 1 else seen.get("kept", 0)
-            if plan.keep(source.name) < 1 and source.name in compiler.counted.sources and not seen:
+            whole = source.name not in plan.arcs
+            kept = rows[source.name] if whole else seen.get("kept", 0)
+            if not whole and source.name in compiler.counted.sources and not seen:
                 kept = self._dropped_raw(source, raw[source.name], plan).count()  # the sink did not look at its rows
             # a partition that is computed twice (a lost executor) is counted twice
             measured.arcs[source.name] = (rows[source.name], min(kept, rows[source.name]))
@@ -193,7 +194,7 @@ class BatchRunner:
     ) -> dict[str, Future[float]]:
         """Jobs that keep what this plan sheds, where somebody wants it."""
         started = {}
-        for name, arcs in self._on_shed.of(plan.drops).items():
+        for name, arcs in self._on_shed.of(plan.arcs).items():
             frames = [self._shed_rows(compiler, raw, arc, plan) for arc in arcs]
             work = inheritable_thread_target(self._spark)(_timed_aside)
             started[name] = self._pool.submit(work, self._on_shed.sinks[name], frames, batch)
@@ -202,10 +203,9 @@ class BatchRunner:
     def _shed_rows(self, compiler: Compiler, raw: Mapping[str, DataFrame], arc: str, plan: Plan) -> DataFrame:
         tail, inner, _ = arc.rpartition(">")
         if inner:
-            shed = f"NOT ({keeps(arc, plan.drops[arc])})"
-            return rows_aside(arc, compiler.operator(tail).where(shed), plan.reason)
+            return rows_aside(arc, compiler.operator(tail).where(f"NOT ({passes(arc, plan)})"), plan.reason)
         source, columns = self._source(arc), raw[arc].columns
-        rows = dropped_raw(source, raw[arc], columns, plan, self._known, shed=True)
+        rows = dropped_raw(source, raw[arc], columns, plan, self.known, shed=True)
         return raw_aside(source, rows, columns, plan.reason)
 
     def _kept_aside(self, name: str, batch: int, job: Future[float]) -> None:
@@ -237,7 +237,7 @@ class BatchRunner:
         return next(source for source in self._graph.sources if source.name == name)
 
     def _dropped_raw(self, source: Source, raw: DataFrame, plan: Plan) -> DataFrame:
-        return dropped_raw(source, raw, raw.columns, plan, self._known)
+        return dropped_raw(source, raw, raw.columns, plan, self.known)
 
 
 def _timed_aside(sink: Sink, frames: Sequence[DataFrame], batch: int) -> float:
@@ -305,7 +305,7 @@ def _counts(counted: Counted, place: str) -> dict[str, Any]:
 def _counted_again(compiler: Compiler, arc: str, plan: Plan) -> dict[str, Any]:
     """What reached an arc and passed its drop, by a job of its own: the sink below did not look at its rows."""
     tail = arc.rpartition(">")[0]
-    metrics = ("count(1) AS rows", f"count_if({keeps(arc, plan.drops[arc])}) AS kept")
+    metrics = ("count(1) AS rows", f"count_if({passes(arc, plan)}) AS kept")
     row = compiler.operator(tail).selectExpr(*metrics).first()
     return {} if row is None else row.asDict()
 

@@ -29,8 +29,19 @@ from jettison.network.operators import (
     kind_of,
 )
 from jettison.network.schema import quoted
-from jettison.plan.plan import Drop, Plan, Semantic
-from jettison.spark.drops import HIDDEN, IDENTITY, LOOK, RECORD, TIME, identity_of, keeps
+from jettison.plan.plan import Plan, Semantic
+from jettison.spark.drops import (
+    HIDDEN,
+    IDENTITY,
+    LOOK,
+    LOOK_TIME,
+    RECORD,
+    TIME,
+    identity_of,
+    is_fresh,
+    keeps,
+    passes,
+)
 from jettison.spark.reasons import reason_of
 from jettison.spark.values import value_metrics, valued_columns
 
@@ -142,10 +153,9 @@ class Compiler:
         return self._dropped(arc, self._build(tail, count), count)
 
     def _dropped(self, arc: str, frame: DataFrame, count: bool) -> DataFrame:
-        drop = self._plan.drops.get(arc)
-        if drop is None:
+        condition = passes(arc, self._plan)
+        if condition is None:
             return frame
-        condition = keeps(arc, drop)
         if count and arc not in self.counted.arcs:
             observation = self.counted.arcs[arc] = Observation()
             metrics = ("count(1) AS rows", f"count_if({condition}) AS kept")
@@ -252,13 +262,14 @@ def dropped_raw(
     With `shed`, the rows that do not pass. A value that the drop judges by is parsed alone, where that can be done.
     """
     frame = identified(source, raw, columns, known)
-    drop = plan.drops.get(source.name)
-    look = None if drop is None else _look(source, columns, drop)
-    if drop is not None and look is None:
-        frame = _passing(frame, keeps(source.name, drop), shed, known)
-    elif drop is not None and source.payload == "json":
-        frame = known.select(frame, ["*", f"{look} AS {LOOK}"])
-        frame = _passing(frame, keeps(source.name, drop, LOOK), shed, known)
+    early, late = _conditions(source, columns, plan)
+    looks = {name: sql for name, (sql, _) in early.items() if sql is not None}
+    if looks:
+        frame = known.select(frame, ["*", *(f"{sql} AS {name}" for name, sql in looks.items())])
+    if shed and not late:
+        return _passing(frame, [condition for _, condition in early.values()], shed, known)
+    if not shed:
+        frame = _passing(frame, [condition for _, condition in early.values()], shed, known)
     if source.payload == "avro":
         assert source.kafka is not None
         schema = _literal(str(source.kafka.schema))
@@ -266,20 +277,39 @@ def dropped_raw(
         frame = known.select(frame, ["*", decoded])
     elif source.payload is not None:
         frame = known.select(frame, ["*", f"{_body(source, columns)} AS {BODY}"])
-    if drop is not None and look is not None and source.payload != "json":
-        frame = _passing(frame, keeps(source.name, drop, look), shed, known)
-    return frame
+    return _passing(frame, [*(c for _, c in early.values()), *late] if shed else late, shed, known)
 
 
-def _passing(frame: DataFrame, condition: str, shed: bool, known: Known) -> DataFrame:
-    return frame.where(known.expression(f"NOT ({condition})" if shed else condition))
+def _conditions(
+    source: Source, columns: Sequence[str], plan: Plan
+) -> tuple[dict[str, tuple[str | None, str]], list[str]]:
+    """What a plan asks of a source's rows: before parsing, with what must be parsed alone for it, and behind it."""
+    early: dict[str, tuple[str | None, str]] = {}
+    late: list[str] = []
+    since_s, drop = plan.stale.get(source.name), plan.drops.get(source.name)
+    if since_s is not None and source.event_time is not None:
+        moment = raw_time(source, columns)
+        if moment is None:
+            late.append(is_fresh(since_s, f"{BODY}.{quoted(source.event_time)}"))
+        else:
+            early[LOOK_TIME] = (moment, is_fresh(since_s, LOOK_TIME))
+    if isinstance(drop, Semantic) and drop.column not in columns:
+        value = look_at(source, drop.column)
+        if source.payload == "json":
+            early[LOOK] = (value, keeps(source.name, drop, LOOK))
+        else:
+            late.append(keeps(source.name, drop, value))
+    elif drop is not None:
+        early[IDENTITY] = (None, keeps(source.name, drop))
+    return early, late
 
 
-def _look(source: Source, columns: Sequence[str], drop: Drop) -> str | None:
-    """The value that an input's drop judges by, in SQL, where that is inside the payload; else None."""
-    if not isinstance(drop, Semantic) or drop.column in columns:
-        return None
-    return look_at(source, drop.column)
+def _passing(frame: DataFrame, conditions: Sequence[str], shed: bool, known: Known) -> DataFrame:
+    """Rows that meet all conditions, or with `shed` those that do not."""
+    if not conditions:
+        return frame
+    together = " AND ".join(conditions)
+    return frame.where(known.expression(f"NOT ({together})" if shed else together))
 
 
 def look_at(source: Source, column: str) -> str:

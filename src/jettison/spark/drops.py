@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Sequence
 
 from jettison.network.schema import quoted
-from jettison.plan.plan import Drop, Random, Semantic
+from jettison.plan.plan import Drop, Plan, Random, Semantic
 
 IDENTITY = "_jt_id"
 TIME = "_jt_time"
@@ -19,6 +19,8 @@ HIDDEN = (IDENTITY, TIME)
 KEY = "_jt_key"
 LOOK = "_jt_look"
 """The value that a semantic drop judges by, where it had to be parsed for that."""
+LOOK_TIME = "_jt_look_time"
+"""The event time, where it had to be parsed to find what is stale."""
 RECORD = ("_jt_topic", "_jt_partition", "_jt_offset")
 """What identifies a record of Kafka, in the columns of a stream that is read from there."""
 
@@ -46,6 +48,25 @@ def keeps(arc: str, drop: Drop, value: str | None = None) -> str:
         shares = ", ".join(str(round(share * 2**_BITS)) for share in drop.keeps)
         return f"{judged} < array({shares})[{cell(drop.bounds, value or f'double({quoted(drop.column)})')}]"
     return f"{judged} < array({round(drop.keep * 2**_BITS)})[int({IDENTITY} & 0)]"
+
+
+def is_fresh(since_s: float, time: str = TIME) -> str:
+    """The condition, in SQL, that is true for rows not older than this, and for those without a time.
+
+    >>> is_fresh(12.5)
+    'coalesce(unix_micros(_jt_time) >= array(12500000L)[int(_jt_id & 0)], true)'
+    """
+    return f"coalesce(unix_micros({time}) >= array({round(1e6 * since_s)}L)[int({IDENTITY} & 0)], true)"
+
+
+def passes(arc: str, plan: Plan) -> str | None:
+    """The condition, in SQL, under which a row passes all that a plan puts on an inner arc; None without anything."""
+    parts = []
+    if arc in plan.stale:
+        parts.append(is_fresh(plan.stale[arc]))
+    if arc in plan.drops:
+        parts.append(keeps(arc, plan.drops[arc]))
+    return " AND ".join(parts) or None
 
 
 def cell(bounds: Sequence[float], value: str) -> str:

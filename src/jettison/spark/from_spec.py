@@ -22,10 +22,11 @@ def start_spec(
     spark: SparkSession,
     *,
     shedding: bool = True,
+    shedder: str | None = None,
     metrics_port: int | None = None,
     live: bool = False,
 ) -> Run:
-    """Run what a file declares. Costs are measured on the first batch: the file's `profile` is for planning only.
+    """Run what a file declares; `shedder` in place of the file's. Costs are measured on the first batch: the file's `profile` is for planning only.
 
     >>> run = start_spec(jt.read_spec("examples/taxi.yaml"), jt.local_session())  # doctest: +SKIP
     """
@@ -40,6 +41,8 @@ def start_spec(
         headroom=places.headroom,
         checkpoint=places.checkpoint,
         shedding=shedding,
+        shedder=shedder or places.shedder,
+        stale=places.stale,
         statics=statics,
         rejects=None if places.rejects is None else _sink(places.rejects),
         on_shed={name: _sink(place) for name, place in places.on_shed.items()},

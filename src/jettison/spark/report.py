@@ -16,12 +16,16 @@ _SHOWN_SHARES = (0.5, 0.95, 0.99, 1.0)
 
 @dataclass(frozen=True)
 class OutputReport:
-    """One output: rows delivered, the share of its tuples that this is, its utility, its latency in milliseconds."""
+    """One output: rows delivered, the share of its tuples that this is, its utility, its latency in milliseconds.
+
+    `latency_utility` is what was left of the delivered tuples' utility at their age (1 where age does not matter).
+    """
 
     rows: int
     delivered_share: float
     utility: float
     latency_ms: Mapping[str, float | None]
+    latency_utility: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,7 @@ class Totals:
     rows: dict[str, int] = field(default_factory=dict)
     latency: dict[str, LatencyHistogram] = field(default_factory=dict)
     _weighted: dict[str, float] = field(default_factory=dict)
+    _worth: dict[str, float] = field(default_factory=dict)
     _possible: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -121,6 +126,8 @@ class Totals:
             )
             self._possible[output.name] = self._possible.get(output.name, 0) + above
             self._weighted[output.name] = self._weighted.get(output.name, 0.0) + share * above
+            worth = plan.worth.get(output.name, share)
+            self._worth[output.name] = self._worth.get(output.name, 0.0) + worth * above
             if seen.latency_ms is not None and seen.rows:
                 self.latency.setdefault(output.name, LatencyHistogram()).add(seen.rows, seen.latency_ms)
 
@@ -128,6 +135,11 @@ class Totals:
         """Share of an output's tuples that was delivered, by the plans that were in force."""
         possible = self._possible.get(output, 0)
         return self._weighted[output] / possible if possible else 1.0
+
+    def worth_share(self, output: str) -> float:
+        """Share of what an output's tuples are worth that was delivered, by the plans that were in force."""
+        possible = self._possible.get(output, 0)
+        return self._worth[output] / possible if possible else 1.0
 
     def latency_ms(self, output: str, share: float) -> float | None:
         return self.latency[output].quantile(share) if output in self.latency else None
@@ -139,7 +151,11 @@ class Totals:
             names = ("p50", "p95", "p99", "max")
             latency = {n: self.latency_ms(output.name, q) for n, q in zip(names, _SHOWN_SHARES, strict=True)}
             rows = self.rows.get(output.name, 0)
-            outputs[output.name] = OutputReport(rows, share, output.qos.utility(share), latency)
+            worth = output.qos.utility(self.worth_share(output.name))
+            fresh = (
+                self.latency[output.name].mean_of(output.qos.latency_utility) if output.name in self.latency else 1.0
+            )
+            outputs[output.name] = OutputReport(rows, share, worth, latency, fresh)
         return Report(
             self.graph.name,
             self.batches,

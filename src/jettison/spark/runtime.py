@@ -22,11 +22,14 @@ from jettison.network.graph import Graph
 from jettison.network.kafka import Kafka
 from jettison.plan.plan import Plan
 from jettison.plan.problem import Problem
+from jettison.plan.shedders import SEMANTIC
+from jettison.plan.stale import Fresh
 from jettison.spark.aside import ShedSinks
 from jettison.spark.batch import BatchRunner
 from jettison.spark.calibrate import LEAST_ROWS, assumed_profile, calibrate
 from jettison.spark.checkpoint import Checkpoint
 from jettison.spark.checks import check_compiles, check_paths, check_sinks, check_statics, opened
+from jettison.spark.freshness import count_fresh, may_be_stale
 from jettison.spark.kafka import hint
 from jettison.spark.live import LiveView
 from jettison.spark.logs import Ledger, Logged
@@ -54,6 +57,8 @@ def start(
     headroom: float = 0.9,
     checkpoint: str | None = None,
     shedding: bool = True,
+    shedder: str = SEMANTIC,
+    stale: str | None = None,
     profile: Profile | None = None,
     shared: Iterable[str] | None = None,
     statics: Mapping[str, DataFrame] | None = None,
@@ -75,6 +80,11 @@ def start(
         Where the run keeps what it needs to go on after a failure; a temporary folder when left out.
     shedding
         False measures and reports, but drops nothing.
+    shedder
+        Who plans: "semantic" (by value where outputs are valued), "random", "exact", or one of the rules for comparison.
+    stale
+        The age, such as "1 minute", from which on rows are worth nothing: in an overload they go first. For outputs
+        whose QoS does not say.
     profile
         Costs as known from elsewhere; by default they are measured on the first batch of some size.
     shared
@@ -93,9 +103,10 @@ def start(
         The session, where no DataFrame tells it; by default the active one.
     """
     graph = network.graph if isinstance(network, Network) else network
+    graph = graph if stale is None else graph.with_stale(stale)
     graph, frames, spark = opened(graph, sources or {}, spark)
     graph.check_complete()
-    settings = Settings(duration_ms(trigger, "trigger"), headroom, shedding)
+    settings = Settings(duration_ms(trigger, "trigger"), headroom, shedding, shedder=shedder)
     check_sources(graph, frames)
     chosen = check_sinks(graph, sinks or {})
     shed_sinks = ShedSinks(graph, on_shed or {})
@@ -159,6 +170,8 @@ class Run:
         self.history: deque[tuple[BatchSample, Plan]] = deque(maxlen=_HISTORY)
         self._bookkeeping_ms = Smoothed(0.3, 100.0)
         self._previous_ms: float | None = None
+        self._planned_s: float | None = None
+        self._oldest_s: float | None = None
         self._after_s = 0.0  # what the batch before took for its records, after its outputs were written
         self._stopping = False
         self._halted = False
@@ -312,7 +325,9 @@ class Run:
             self._calibrate(raw, rows)
             calibrating_s = time.time() - before
         if logged is None:
-            plan = _of_what_was_read(self.graph, self.controller.decide(rows, 1000 * time.time()), reading)
+            now_ms = 1000 * time.time()
+            fresh = self._fresh(raw, rows, now_ms / 1000) if self._calibrated else None
+            plan = _of_what_was_read(self.graph, self.controller.decide(rows, now_ms, fresh=fresh), reading)
             offsets = end_offsets(self._checkpoint.spark_folder, batch)
             self._checkpoint.plans.write(
                 Logged(
@@ -342,12 +357,26 @@ class Run:
             parts_ms={**measured.parts_ms, "deciding": 1000 * (decided - began), "bookkeeping": overhead_ms},
             plan_row=plan.row,
         )
+        ages = [seen.latency_ms[-1] for seen in measured.outputs.values() if seen.latency_ms]
+        self._oldest_s = max(ages, default=0.0) / 1000
         self._checkpoint.ledger.write(batch, _entries(sample, plan))
         self._show(sample, plan)
         self.controller.record(sample)
         if self._calibrated and batch % _REMEMBER_EVERY == 0:
             self._checkpoint.remember(self.controller.profile, self._runner.shared)
         self._after_s = time.time() - ended
+
+    def _fresh(self, raw: Mapping[str, DataFrame], rows: Mapping[str, int], now_s: float) -> Fresh | None:
+        """What of a batch is not stale, where some of it may be and there is too much of it."""
+        limits = self.controller.stale_limits
+        since_s = None if self._planned_s is None else now_s - self._planned_s
+        self._planned_s = now_s
+        if not self.settings.shedding or not may_be_stale(limits, since_s, self._oldest_s):
+            return None
+        problem = Problem(self.graph, self.controller.profile, rows, self.settings.budget_us)
+        if problem.load_us <= problem.budget_us:
+            return None
+        return count_fresh(self.graph, raw, rows, limits, now_s, self._runner.known)
 
     def _passing_over(self, reading: Reading, batch: int) -> Reading:
         """Leave records unread when reading alone is too much, but for sources whose shed rows somebody keeps."""
@@ -416,5 +445,5 @@ def _of_what_was_read(graph: Graph, plan: Plan, reading: Reading) -> Plan:
         arrived = read + sum(reading.skipped.get(name, 0) for name in above)
         share = plan.delivered.get(output.name, 1.0)
         delivered[output.name] = share * read / arrived if arrived else share
-    reason = plan.reason if plan.drops else "reading alone is too much"
+    reason = plan.reason if plan.sheds else "reading alone is too much"
     return replace(plan, delivered=delivered, reason=reason)

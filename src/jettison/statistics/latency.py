@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from jettison.statistics.samples import LATENCY_QUANTILES
 
@@ -49,6 +49,18 @@ class LatencyHistogram:
             if seen >= wanted - 1e-9:
                 return min(self._largest, math.exp((bin_ + 0.5) * _GROWTH))
         return self._largest
+
+    def mean_of(self, worth: Callable[[float], float]) -> float:
+        """The mean over all rows of a function of their age in seconds; 1 before the first row.
+
+        >>> seen = LatencyHistogram()
+        >>> seen.add(rows=100, quantiles_ms=(1000,) * 8)
+        >>> seen.mean_of(lambda age_s: 1.0 if age_s < 2 else 0.0)
+        1.0
+        """
+        whole = sum(self._counts.values())
+        worths = (worth(math.exp((bin_ + 0.5) * _GROWTH) / 1000) * count for bin_, count in self._counts.items())
+        return sum(worths) / whole if whole else 1.0
 
 
 def _bin(value_ms: float) -> int:

@@ -1,0 +1,22 @@
+"""Who plans, by name.
+
+semantic   the road map, by value where outputs are valued (the default)
+random     the road map, by chance alone
+exact      the best plan outright, a linear program per batch
+input-*    admission control: four rules that drop at inputs and ask no output what it is worth (thesis 3.8.2)
+"""
+
+from __future__ import annotations
+
+from jettison.plan.admission import ADMISSION
+from jettison.plan.problem import Shedder
+
+SEMANTIC = "semantic"
+RANDOM = "random"
+
+SHEDDERS = (SEMANTIC, RANDOM, *ADMISSION)
+
+
+def shedder_named(name: str) -> Shedder | None:
+    """The shedder of this name; None for those that look plans up in a road map, which is built with the network."""
+    return ADMISSION.get(name)
