@@ -26,7 +26,9 @@ def start_spec(
     metrics_port: int | None = None,
     live: bool = False,
 ) -> Run:
-    """Run what a file declares; `shedder` in place of the file's. Costs are measured on the first batch: the file's `profile` is for planning only.
+    """Run what a file declares; `shedder` in place of the file's.
+
+    Costs are measured on the first batch: the file's `profile` is for planning only.
 
     >>> run = start_spec(jt.read_spec("examples/taxi.yaml"), jt.local_session())  # doctest: +SKIP
     """

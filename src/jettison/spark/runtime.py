@@ -81,7 +81,7 @@ def start(
     shedding
         False measures and reports, but drops nothing.
     shedder
-        Who plans: "semantic" (by value where outputs are valued), "random", "exact", or one of the rules for comparison.
+        Who plans: "semantic" (by value where outputs are valued), "random", "exact", or a rule of `plan.shedders`.
     stale
         The age, such as "1 minute", from which on rows are worth nothing: in an overload they go first. For outputs
         whose QoS does not say.
