@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from jettison.app.plan import Headroom, Rates, SpecPath
-from jettison.app.screen import kept, number, out, paragraph, percent, plain_table
+from jettison.app.screen import kept, number, out, paragraph, percent, plain_table, predicates
 from jettison.app.situation import Situation, load_spec, read_profile, situation
 from jettison.network.graph import Graph, arc_name
 from jettison.network.places import read_places
@@ -46,6 +46,7 @@ def explain(
     paragraph(f"network {now.graph.name}")
     out.print(_table(now))
     paragraph(now.verdict())
+    paragraph("\n".join(predicates(now.plan)))
 
 
 def _notes(now: Situation) -> dict[str, str]:

@@ -9,7 +9,7 @@ import numpy as np
 import typer
 from rich.table import Table
 
-from jettison.app.screen import kept, out, paragraph, percent, plain_table
+from jettison.app.screen import kept, out, paragraph, percent, plain_table, predicates
 from jettison.app.situation import Situation, situation
 
 SpecPath = Annotated[Path, typer.Argument(metavar="SPEC", help="A YAML specification.", show_default=False)]
@@ -22,7 +22,7 @@ Headroom = Annotated[
     typer.Option(help="Share of capacity to use, in place of run.headroom (0.9 unless the file says otherwise)."),
 ]
 
-_MOST_COLUMNS = 4
+_MOST_COLUMNS = 3
 
 
 def plan(
@@ -37,6 +37,7 @@ def plan(
     paragraph(f"road map of network {now.graph.name}: {len(now.road_map)} rows, for {rates}")
     out.print(_table(now, chosen_rows(len(now.road_map), most, now.plan.row)))
     paragraph(now.verdict())
+    paragraph("\n".join(predicates(now.plan)))
 
 
 def chosen_rows(count: int, most: int, needed: int) -> list[int]:

@@ -72,6 +72,11 @@ def number(value: float) -> str:
 def kept(plan: Plan) -> Mapping[str, str]:
     """What each drop of a plan lets through, by arc."""
     return {
-        arc: f"{percent(drop.keep)}{f': {drop}' if isinstance(drop, Semantic) else ''}"
+        arc: f"{percent(drop.keep)}{f' by {drop.column}' if isinstance(drop, Semantic) else ''}"
         for arc, drop in plan.drops.items()
     }
+
+
+def predicates(plan: Plan) -> list[str]:
+    """What the drops by value of a plan let through, in words: one line for each."""
+    return [f"{arc} keeps {drop}" for arc, drop in plan.drops.items() if isinstance(drop, Semantic)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,13 +72,27 @@ def load_spec(path: Path) -> tuple[Spec, Graph]:
 
 def read_profile(origin: str, graph: Graph, spec: ProfileSpec) -> Profile:
     """A file's `profile` section, checked against its network."""
-    profile = Profile(
-        spec.cost_us, spec.selectivity, spec.fixed_ms, spec.read_us, spec.drop_us, spec.look_us, spec.values
-    )
+    values = {place: _spread(origin, graph, place, rows) for place, rows in spec.values.items()}
+    profile = Profile(spec.cost_us, spec.selectivity, spec.fixed_ms, spec.read_us, spec.drop_us, spec.look_us, values)
     profile.check(graph)
     for name, rate in spec.rows_per_s.items():
         _check_rate(f"{origin}: profile.rows_per_s", graph, name, rate)
     return profile
+
+
+def _spread(
+    origin: str, graph: Graph, place: str, histogram: Sequence[tuple[float, float, float]]
+) -> tuple[float, ...]:
+    """A histogram of the file, (from, to, share) rows under "operator.column", in the cells of the column's track."""
+    places = {f"{name}.{column}": track for track in graph.tracks.all for name, column in track.columns.items()}
+    if place not in places:
+        known = ", ".join(places) or "none, as no output has a value utility"
+        raise NetworkError(f"{origin}: profile.values: {place!r} is no column that outputs are valued by: {known}.")
+    if not histogram or sum(share for *_, share in histogram) <= 0 or any(share < 0 for *_, share in histogram):
+        raise NetworkError(f"{origin}: profile.values of {place!r} has no mass: give (from, to, share) rows above 0.")
+    if any(low >= high for low, high, _ in histogram):
+        raise NetworkError(f"{origin}: profile.values of {place!r}: let every interval rise from its start to its end.")
+    return tuple(float(share) for share in places[place].spread(histogram))
 
 
 def situation(path: Path, given: Iterable[str], headroom: float | None) -> Situation:

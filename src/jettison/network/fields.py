@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jettison.errors import NetworkError
-from jettison.network.distributions import Normal, Quantiles, Uniform, Zipf
+from jettison.network.distributions import Normal, Numbers, Quantiles, Uniform, Zipf
 from jettison.network.draws import Rows, Table, draw_below, draw_share, key_of
 from jettison.network.kinds import by_kind, from_kind_dict, require_number, to_kind_dict
 
@@ -28,6 +28,7 @@ __all__ = [
     "Payload",
     "Quantiles",
     "RowNumber",
+    "Shift",
     "Uniform",
     "Zipf",
     "field_from_dict",
@@ -169,9 +170,52 @@ class Payload:
         return picked
 
 
-Field: TypeAlias = RowNumber | Arrival | Uniform | Normal | Zipf | Quantiles | Choice | Payload
+Number: TypeAlias = Uniform | Normal | Zipf | Quantiles
 
-_KINDS: dict[str, type[Field]] = by_kind(RowNumber, Arrival, Uniform, Normal, Zipf, Quantiles, Choice, Payload)
+
+@dataclass(frozen=True)
+class Shift:
+    """Numbers whose distribution changes: as `before` up to a row, then more and more as `after`, in the end only so.
+
+    >>> field = Shift(Uniform(0, 9), Uniform(100, 109), from_row=1000, over_rows=1000)
+    >>> [int((field.draw(np.arange(start, start + 1000), key=1) >= 100).sum()) for start in (0, 1000, 2000)]
+    [0, 510, 1000]
+    """
+
+    before: Number
+    after: Number
+    from_row: int
+    over_rows: int = 1
+
+    def __post_init__(self) -> None:
+        for name, held in (("before", self.before), ("after", self.after)):
+            if not isinstance(held, Number):
+                raise NetworkError(f"Shift: {name} is {held!r}, give one of uniform, normal, zipf, quantiles")
+        if _type_of(self.before) != _type_of(self.after):
+            kinds = f"{_type_of(self.before)} and {_type_of(self.after)}"
+            raise NetworkError(f"Shift: before and after draw {kinds}, give two of the same type")
+        require_number(self, "from_row", self.from_row, least=0)
+        require_number(self, "over_rows", self.over_rows, least=1)
+
+    @property
+    def type(self) -> str:
+        """Spark's name of the type."""
+        return _type_of(self.before)
+
+    def draw(self, rows: Rows, key: int) -> Numbers:
+        """One number for each row."""
+        moved = draw_share(rows, key_of(key, "shift")) * self.over_rows + self.from_row < rows
+        drawn: Numbers = np.where(moved, self.after.draw(rows, key), self.before.draw(rows, key))
+        return drawn
+
+
+def _type_of(held: Number) -> str:
+    return str(held.type)
+
+
+Field: TypeAlias = RowNumber | Arrival | Uniform | Normal | Zipf | Quantiles | Choice | Payload | Shift
+
+_KINDS: dict[str, type[Field]] = by_kind(RowNumber, Arrival, Uniform, Normal, Zipf, Quantiles, Choice, Payload, Shift)
 
 
 def _plain(inner: "Field", rows: Rows, key: int) -> list[Value]:
@@ -200,7 +244,9 @@ def fields_to_dict(fields: Mapping[str, Field]) -> dict[str, dict[str, Any]]:
     """
     plain = {}
     for name, held in _as_fields(fields, "generated source").items():
-        inner = {"fields": fields_to_dict(held.fields)} if isinstance(held, Payload) else {}
+        inner: dict[str, Any] = {"fields": fields_to_dict(held.fields)} if isinstance(held, Payload) else {}
+        if isinstance(held, Shift):
+            inner = {"before": to_kind_dict(held.before), "after": to_kind_dict(held.after)}
         plain[name] = to_kind_dict(held) | inner
     return plain
 
@@ -213,6 +259,9 @@ def field_from_dict(data: Mapping[str, Any], what: str = "field") -> Field:
     """
     if isinstance(data, Mapping) and data.get("kind") == "payload" and "fields" in data:
         data = {**data, "fields": fields_from_dict(data["fields"], f"payload of {what}")}
+    if isinstance(data, Mapping) and data.get("kind") == "shift":
+        parts = {name: field_from_dict(data[name], f"{name} of {what}") for name in ("before", "after") if name in data}
+        data = {**data, **parts}
     return from_kind_dict(data, _KINDS, what)
 
 

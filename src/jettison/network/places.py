@@ -20,6 +20,7 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from jettison.errors import NetworkError, StartError
+from jettison.network.battalion import ENEMY_UNITS, FRIENDLY_UNITS
 from jettison.network.durations import duration_ms
 from jettison.network.fields import TAXI, TAXI_PAYLOAD, fields_from_dict
 from jettison.network.fields import Field as GeneratedField
@@ -29,7 +30,12 @@ from jettison.network.operators import Join
 from jettison.network.rates import Rate, rate_from_dict
 from jettison.network.spec import KafkaSpec, RunSpec, Spec
 
-PRESETS: Mapping[str, Mapping[str, GeneratedField]] = {"taxi": TAXI, "taxi_payload": TAXI_PAYLOAD}
+PRESETS: Mapping[str, Mapping[str, GeneratedField]] = {
+    "taxi": TAXI,
+    "taxi_payload": TAXI_PAYLOAD,
+    "friendly_units": FRIENDLY_UNITS,
+    "enemy_units": ENEMY_UNITS,
+}
 """Generated rows by name."""
 
 T = TypeVar("T")

@@ -171,7 +171,7 @@ class ProfileSpec(_Strict):
     read_us: dict[str, float] = {}
     drop_us: float = Field(default=0.0, ge=0)
     look_us: dict[str, float] = {}
-    values: dict[str, tuple[float, ...]] = {}
+    values: dict[str, tuple[tuple[float, float, float], ...]] = {}
 
 
 class RunSpec(_Strict):

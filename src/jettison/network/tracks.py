@@ -24,6 +24,7 @@ Vector = npt.NDArray[np.float64]
 _FINEST_CELLS = 40
 _COARSEST_CELLS = 8
 _MOST_CELLS_IN_ALL = 2000
+_DUST = 1e-9
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,7 @@ class Track:
                 masses[cell] += share * part
                 inside += part
             masses[-1] += share * max(0.0, 1.0 - inside)
+        masses[masses < _DUST * masses.sum()] = 0.0
         whole: Vector = masses / masses.sum()
         return whole
 

@@ -165,10 +165,12 @@ def build_road_map(
     delivered, worth, reaching = _delivered(graph, places, keeps, counts)
     saves = _savings(graph, places, keeps, reaching, profile)
     utility = _utility(graph, worth)
-    order = np.argsort(saves @ np.array(counts), kind="stable") if places is not plain else np.arange(len(levels))
-    best = order[_undominated((saves @ np.array(counts))[order], utility[order])]
-    if best[0] != 0:
-        best = np.append(0, best)
+    saved = saves @ np.array(counts)
+    order = np.arange(len(levels))
+    if places is not plain:
+        helping = 1 + np.flatnonzero(saved[1:] > 0)
+        order = np.append(0, helping[np.argsort(saved[helping], kind="stable")])
+    best = order[_undominated(saved[order], utility[order])]
     return RoadMap(
         graph,
         places,
