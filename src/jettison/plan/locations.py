@@ -76,6 +76,16 @@ class Layout:
             found.setdefault(location.arc, []).append(index)
         return {arc: tuple(indices) for arc, indices in found.items()}
 
+    @cached_property
+    def apart(self) -> frozenset[int]:
+        """Locations where cells that are told apart above run together: on these a drop counts by itself.
+
+        Elsewhere a level counts from the source on, which here would differ from cell to cell.
+        """
+        together = [at for arc, at in self.by_arc.items() if len(at) > 1 and arc not in self.judged]
+        merging = [at for at in together if len({self.locations[index].enters for index in at}) == 1]
+        return frozenset(index for at in merging for index in at)
+
 
 def drop_arcs(graph: Graph) -> tuple[str, ...]:
     """The arcs where a drop may stand.

@@ -157,11 +157,12 @@ def build_road_map(
     if ladder is None:
         ladder = ladder_for(profile.drop_us, min((loads[arc] for arc in paying), default=1.0))
     levels = np.array(_greedy(Steps(graph, plain, ladder, inputs, paying)), dtype=np.int16)
+    keeps = _local_keeps(plain, ladder, levels)
     if places is not plain:
-        levels = levels[:, [plain.arcs.index(arc) for arc in places.arcs]]
+        columns = [plain.arcs.index(arc) for arc in places.arcs]
         told_apart = np.array(_greedy(Steps(graph, places, ladder, inputs, paying)), dtype=np.int16)
-        levels = np.concatenate([levels, told_apart[1:]])
-    keeps = _local_keeps(places, ladder, levels)
+        keeps = np.concatenate([keeps[:, columns], _local_keeps(places, ladder, told_apart)[1:]])
+        levels = np.concatenate([levels[:, columns], told_apart[1:]])
     delivered, worth, reaching = _delivered(graph, places, keeps, counts)
     saves = _savings(graph, places, keeps, reaching, profile)
     utility = _utility(graph, worth)
@@ -225,7 +226,7 @@ def _local_keeps(places: Layout, ladder: Ladder, levels: npt.NDArray[np.int16]) 
     shares = np.array(ladder.shares)
     above = np.zeros(levels.shape, dtype=np.int16)
     for index, location in enumerate(places.locations):
-        if location.leaves >= 0:
+        if location.leaves >= 0 and index not in places.apart:
             above[:, index] = levels[:, list(places.segments[location.leaves].entries)].min(axis=1)
     keeps: Matrix = shares[np.clip(levels - above, 0, ladder.last)]
     keeps[levels == ladder.last] = 0.0

@@ -53,6 +53,7 @@ class Steps:
         """`allowed` are the arcs where a drop pays; all of them unless given."""
         paying = frozenset(places.arcs) if allowed is None else allowed
         self._ladder = ladder
+        self._apart = places.apart
         self._segments = places.segments
         self._enters = [location.enters for location in places.locations]
         self._leaves = [location.leaves for location in places.locations]
@@ -141,7 +142,7 @@ class Steps:
     def _above(self, entry: int, changed: Mapping[int, int]) -> int:
         """The level that a location's stream is at before its own drop."""
         leaves = self._leaves[entry]
-        if leaves < 0:
+        if leaves < 0 or entry in self._apart:
             return 0
         return min(changed.get(other, self.level[other]) for other in self._segments[leaves].entries)
 
@@ -190,7 +191,7 @@ class Steps:
         after = min(changed.get(entry, level[entry]) for entry in segment.entries)
         reached = []
         for branch in segment.branches:
-            if after > before and level[branch] < after:
+            if after > before and level[branch] < after and branch not in self._apart:
                 changed[branch] = after
             same = branch not in changed and after == before and abs(out - self._outflow[number]) <= _NOTHING
             if not same:

@@ -54,7 +54,8 @@ class Spread:
         known = before > _NEVER
         ratio = np.ones(track.cells)
         ratio[known] = after[known] / before[known]
-        return share * ratio
+        seen = float((before * ratio).sum())  # less than 1 where values come out that were never seen to go in
+        return share * ratio / seen if seen > _NEVER else np.full(track.cells, share)
 
 
 def _spreads(graph: Graph, profile: Profile, track: Track) -> dict[str, Vector]:
@@ -72,8 +73,9 @@ def _spreads(graph: Graph, profile: Profile, track: Track) -> dict[str, Vector]:
     declared = next((value.histogram for value in values if value is not None and value.histogram is not None), None)
     for operator in reversed(graph.operators):
         if operator.name not in found:
-            behind = [found[head] for head in graph.consumers[operator.name] if head in found]
-            found[operator.name] = behind[0] if behind else track.spread(declared)
+            heads = [head for head in graph.consumers[operator.name] if head in found]
+            heads.sort(key=lambda head: head not in track.columns)
+            found[operator.name] = found[heads[0]] if heads else track.spread(declared)
     return found
 
 
