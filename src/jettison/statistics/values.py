@@ -23,7 +23,7 @@ Vector = npt.NDArray[np.float64]
 Keep = float | Sequence[float]
 
 _LEAST_SAMPLE = 30
-_LEAST_EXPECTED = 5.0
+_LEAST_EXPECTED = 1.0
 _PRIOR_ROWS = 200.0
 _MOST_WEIGHT = 0.5
 _LEAST_RATIO, _MOST_RATIO = 1e-3, 1e3
