@@ -95,14 +95,14 @@ def test_bad_input_is_named(make: object, words: str) -> None:
 def test_a_value_column_must_reach_its_output() -> None:
     net = Network("taxi")
     trips = net.source("trips", "trip long, fare double")
-    with pytest.raises(NetworkError, match="output 'ids'.*'fare'.*Columns here: trip"):
+    with pytest.raises(NetworkError, match=r"output 'ids'.*'fare'.*Columns here: trip"):
         trips.select("trip").output("ids", qos=QoS(value=Value("fare", TWO)))
 
 
 def test_staleness_needs_an_event_time() -> None:
     net = Network("taxi")
     net.source("trips", "trip long").output("all", qos=QoS(stale="1 minute"))
-    with pytest.raises(NetworkError, match="output 'all' is stale after 60 s, but source 'trips'.*event_time"):
+    with pytest.raises(NetworkError, match=r"output 'all' is stale after 60 s, but source 'trips'.*event_time"):
         net.graph.check_complete()
 
 

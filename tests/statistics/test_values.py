@@ -65,7 +65,7 @@ def test_a_random_drop_does_not_change_what_it_finds() -> None:
 
 def test_behind_a_drop_by_value_the_visible_cells_are_found_and_the_closed_ones_have_the_right_sum() -> None:
     _, track = network()
-    keeps = tuple(float(high > 25.0) for high in track.bounds[1:]) + (1.0,)
+    keeps = (*(float(high > 25.0) for high in track.bounds[1:]), 1.0)
     values, track = fed(keeps, batches=14)
     found, true = np.array(values["s.x"]), truth(track)
     is_open = np.array(keeps) > 0
@@ -74,7 +74,7 @@ def test_behind_a_drop_by_value_the_visible_cells_are_found_and_the_closed_ones_
 
 
 def test_nulls_are_counted_as_other_values() -> None:
-    graph, track = network()
+    graph, _ = network()
     model = ValueModel(graph, Profile({}, {}))
     for _ in range(20):
         sample = ValueSample(1000, tuple(np.linspace(1, 99, 200)), others=300)
