@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from jettison.errors import JettisonError, StartError
 from jettison.network.graph import Graph, arc_name
@@ -23,6 +24,7 @@ from jettison.network.operators import (
     Operator,
     Select,
     Source,
+    StreamJoin,
     Union,
     Where,
     WithColumns,
@@ -31,10 +33,14 @@ from jettison.network.operators import (
 from jettison.network.schema import quoted
 from jettison.plan.plan import Plan
 from jettison.spark.drops import HIDDEN, IDENTITY, RECORD, TIME, identity_of, keeps
+from jettison.spark.pairs import check_clash, paired, waiting
 from jettison.spark.reasons import reason_of
 
 CORRUPT = "_jt_corrupt"
 BODY = "_jt_body"
+
+Joiner = Callable[[StreamJoin, DataFrame | None, DataFrame | None], DataFrame]
+"""Pairs the rows of two streams; None stands for a side that has no rows in this batch."""
 
 
 @dataclass
@@ -78,7 +84,11 @@ class Known:
 
 
 class Compiler:
-    """Builds the frames of one batch. Frames of `shared` operators are built once and persisted."""
+    """Builds the frames of one batch. Frames of `shared` operators are built once and persisted.
+
+    Joins of streams pair what is in this batch, unless `joiner` knows of rows from before. On `closed` arcs there are
+    no rows in this batch.
+    """
 
     def __init__(
         self,
@@ -89,6 +99,8 @@ class Compiler:
         shared: frozenset[str] = frozenset(),
         known: Known | None = None,
         whole: frozenset[str] = frozenset(),
+        joiner: Joiner | None = None,
+        closed: frozenset[str] = frozenset(),
     ) -> None:
         self.known = known or Known()
         self._graph = graph
@@ -97,6 +109,10 @@ class Compiler:
         self._statics = statics
         self._shared = shared
         self._whole = whole  # operators whose rows are wanted with all their columns
+        self._joiner = joiner or self._pair
+        self._closed = closed
+        self._joined: dict[str, DataFrame] = {}
+        self.sides: dict[str, tuple[StructType, StructType]] = {}  # of joins that paired this batch's rows alone
         self.persisted: dict[str, DataFrame] = {}
         self.counted = Counted()
 
@@ -115,6 +131,8 @@ class Compiler:
         before = self.counted.places()
         if isinstance(operator, Source):
             frame = self._source(operator, count)
+        elif isinstance(operator, StreamJoin):
+            frame = self._stream_join(operator, count)
         else:
             frames = [self._arc(tail, name, count) for tail in operator.inputs]
             frame = self._applied(operator, frames)
@@ -127,6 +145,25 @@ class Compiler:
             for place in self.counted.places() - before:
                 self.counted.within.setdefault(place, frame)
         return frame
+
+    def _stream_join(self, join: StreamJoin, count: bool) -> DataFrame:
+        """The pairs of a join, made once: the rows of a batch are kept for later ones when they are paired."""
+        if join.name not in self._joined:
+            arcs = zip(join.inputs, self._graph.arcs_into(join.name), strict=True)
+            left, right = (None if arc in self._closed else self._arc(tail, join.name, count) for tail, arc in arcs)
+            self._joined[join.name] = self._joiner(join, left, right)
+        return self._joined[join.name]
+
+    def _pair(self, join: StreamJoin, left: DataFrame | None, right: DataFrame | None) -> DataFrame:
+        assert left is not None
+        assert right is not None
+        check_clash(join, left, right)
+        try:
+            left, right = waiting(join, 0, left), waiting(join, 1, right)
+            self.sides[join.name] = (left.schema, right.schema)
+            return paired(join, left, right)
+        except AnalysisException as error:
+            raise StartError(f"join {join.name!r}: {reason_of(error)}") from error
 
     def _closed_counted(self, name: str, frame: DataFrame) -> DataFrame:
         """Count what reaches arcs that let nothing through: what is behind them may never be built."""
