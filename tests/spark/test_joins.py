@@ -1,4 +1,4 @@
-"""Joins of two streams on Spark: batch by batch they give what one join of all rows gives, shed or not, broken or not."""
+"""Joins of two streams on Spark: batch by batch they give what one join of all rows gives, shed or broken off or not."""
 
 from __future__ import annotations
 

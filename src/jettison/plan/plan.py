@@ -21,7 +21,26 @@ class Random:
             raise PlanError(f"random drop keeps {self.keep}: a share must be within [0, 1].")
 
 
-Drop = Random
+@dataclass(frozen=True)
+class ByKey:
+    """Keep whole keys, this share of them, judged by a hash of these columns and of the seed.
+
+    A random drop that keeps k of both inputs of a join leaves k x k of its pairs. With the same key and seed on both,
+    a key stays on both or on neither: k of the pairs are left, and each kept key has all of its own.
+    """
+
+    columns: tuple[str, ...]
+    keep: float
+    seed: str
+
+    def __post_init__(self) -> None:
+        if not self.columns:
+            raise PlanError(f"drop by key with seed {self.seed!r}: name at least one column.")
+        if not 0.0 <= self.keep <= 1.0:
+            raise PlanError(f"drop by {', '.join(self.columns)} keeps {self.keep}: a share must be within [0, 1].")
+
+
+Drop = Random | ByKey
 """Every kind of drop; later ones join here."""
 
 
@@ -50,7 +69,7 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         content: dict[str, Any] = {
-            "drops": {arc: {"random": drop.keep} for arc, drop in self.drops.items()},
+            "drops": {arc: _content(drop) for arc, drop in self.drops.items()},
             "reason": self.reason,
             "row": self.row,
         }
@@ -80,7 +99,16 @@ class Infeasible:
     best: Plan
 
 
-def _drop(arc: str, content: Mapping[str, float]) -> Drop:
+def _content(drop: Drop) -> dict[str, Any]:
+    if isinstance(drop, ByKey):
+        return {"by_key": {"columns": list(drop.columns), "keep": drop.keep, "seed": drop.seed}}
+    return {"random": drop.keep}
+
+
+def _drop(arc: str, content: Mapping[str, Any]) -> Drop:
+    if set(content) == {"by_key"}:
+        key = content["by_key"]
+        return ByKey(tuple(key["columns"]), key["keep"], key["seed"])
     if set(content) != {"random"}:
         raise PlanError(f"the plan's drop on arc {arc!r} is of an unknown kind: {dict(content)}.")
     return Random(content["random"])

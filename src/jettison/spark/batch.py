@@ -17,7 +17,7 @@ from jettison.network.graph import Graph
 from jettison.network.operators import Output, Source
 from jettison.plan.plan import Plan
 from jettison.spark.aside import ShedSinks, put_aside, raw_aside, rows_aside
-from jettison.spark.compile import Compiler, Counted, Known, dropped_raw, identified, is_parsed
+from jettison.spark.compile import Compiler, Counted, Known, dropped_raw, identified, is_parsed, raw_keeps
 from jettison.spark.drops import HIDDEN, IDENTITY, TIME, keeps
 from jettison.spark.join_state import JoinState
 from jettison.spark.reasons import reason_of
@@ -219,11 +219,12 @@ class BatchRunner:
         return started
 
     def _shed_rows(self, compiler: Compiler, raw: Mapping[str, DataFrame], arc: str, plan: Plan) -> DataFrame:
-        shed = f"NOT ({keeps(arc, plan.drops[arc])})"
+        drop = plan.drops[arc]
         tail, inner, _ = arc.rpartition(">")
         if inner:
-            return rows_aside(arc, compiler.operator(tail).where(shed), plan.reason)
+            return rows_aside(arc, compiler.operator(tail).where(f"NOT ({keeps(arc, drop)})"), plan.reason)
         source, columns = self._source(arc), raw[arc].columns
+        shed = f"NOT ({raw_keeps(source, drop, columns)})"
         return raw_aside(source, identified(source, raw[arc], columns, self._known).where(shed), columns, plan.reason)
 
     def _kept_aside(self, name: str, batch: int, job: Future[float]) -> None:

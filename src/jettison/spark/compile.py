@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from jettison.errors import JettisonError, StartError
+from jettison.errors import JettisonError, PlanError, StartError
 from jettison.network.graph import Graph, arc_name
 from jettison.network.needed import needed_columns
 from jettison.network.operators import (
@@ -31,7 +31,7 @@ from jettison.network.operators import (
     kind_of,
 )
 from jettison.network.schema import quoted
-from jettison.plan.plan import Plan
+from jettison.plan.plan import Drop, Plan
 from jettison.spark.drops import HIDDEN, IDENTITY, RECORD, TIME, identity_of, keeps
 from jettison.spark.pairs import check_clash, paired, waiting
 from jettison.spark.reasons import reason_of
@@ -276,15 +276,33 @@ def dropped_raw(source: Source, raw: DataFrame, columns: Sequence[str], plan: Pl
     frame = identified(source, raw, columns, known)
     drop = plan.drops.get(source.name)
     if drop is not None:
-        frame = frame.where(known.expression(keeps(source.name, drop)))
+        frame = frame.where(known.expression(raw_keeps(source, drop, columns)))
     if source.payload == "avro":
-        assert source.kafka is not None
-        schema = _literal(str(source.kafka.schema))
-        decoded = f"from_avro({source.payload_column}, {schema}, map('mode', 'PERMISSIVE')) AS {BODY}"
-        frame = known.select(frame, ["*", decoded])
+        frame = known.select(frame, ["*", f"{_decoded(source)} AS {BODY}"])
     elif source.payload is not None:
         frame = known.select(frame, ["*", f"{_body(source, columns)} AS {BODY}"])
     return frame
+
+
+def raw_keeps(source: Source, drop: Drop, columns: Sequence[str]) -> str:
+    """The condition, in SQL, under which a raw row passes the drop on its source; a key is parsed alone."""
+
+    def column(name: str) -> str:
+        if name in columns:
+            return quoted(name)
+        if name not in dict(source.schema):
+            declared = ", ".join(declared for declared, _ in source.schema)
+            raise PlanError(f"the drop on source {source.name!r} is by {name!r}, which it has not. It has: {declared}.")
+        if source.payload == "avro":
+            return f"{_decoded(source)}.{quoted(name)}"
+        return f"string({source.payload_column})" if source.payload == "text" else _alone(source, name)
+
+    return keeps(source.name, drop, column)
+
+
+def _decoded(source: Source) -> str:
+    assert source.kafka is not None
+    return f"from_avro({source.payload_column}, {_literal(str(source.kafka.schema))}, map('mode', 'PERMISSIVE'))"
 
 
 def _body(source: Source, columns: Sequence[str]) -> str:
