@@ -1,4 +1,4 @@
-"""Joins of two streams on Spark: batch by batch they give what one join of all rows gives, shed or broken off or not."""
+"""Joins of two streams on Spark: batch by batch they give what one join of all rows gives, also when broken off."""
 
 from __future__ import annotations
 
@@ -9,15 +9,21 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from tests.spark.running import FREE, TRIGGER, ended
 
 import jettison as jt
-from jettison.network.graph import Graph
-from jettison.plan.plan import Plan
+from jettison.errors import CheckpointError, PlanError, SinkError, StartError
+from jettison.network import Graph, Source, band
+from jettison.plan.plan import ByKey, Plan, Random
 from jettison.spark.batch import BatchRunner, Measured
+from jettison.spark.calibrate import calibrate
 from jettison.spark.checks import check_compiles
+from jettison.spark.compile import Known, dropped_raw, parsed
+from jettison.spark.drops import keeps
 from jettison.spark.files import LocalFolder
 from jettison.spark.join_state import JoinState
+from jettison.spark.runtime import Run
 from jettison.spark.sinks import MemorySink
 
 pytestmark = pytest.mark.spark
@@ -58,16 +64,16 @@ def rows_of(batches: int, per_batch: int, keys: int, seed: int = 1) -> list[Batc
     return made
 
 
-def expected(batches: Sequence[Batch], within_s: float = WITHIN_S) -> list[Row]:
-    """The pairs of all rows, found by looking at each."""
-    orders = [row for batch in batches for row in batch[0]]
-    payments = [row for batch in batches for row in batch[1]]
-    return sorted(
-        (left[0], left[1], right[1])
-        for left in orders
-        for right in payments
+def pairs_of(batches: Sequence[Batch], within_s: float = WITHIN_S) -> dict[Row, int]:
+    """The pairs of all rows, found by looking at each, with the batch in which a pair is complete."""
+    orders = [(row, number) for number, batch in enumerate(batches) for row in batch[0]]
+    payments = [(row, number) for number, batch in enumerate(batches) for row in batch[1]]
+    return {
+        (left[0], left[1], right[1]): max(here, there)
+        for left, here in orders
+        for right, there in payments
         if left[0] is not None and left[0] == right[0] and abs(left[2] - right[2]) <= 1e6 * within_s
-    )
+    }
 
 
 class Shop:
@@ -104,29 +110,198 @@ class Shop:
     def pairs(self) -> list[Row]:
         return found(self.sinks["pairs"])
 
+    def kept(self, side: str) -> dict[str, int]:
+        """Rows of a side that are on the disk, by part."""
+        parts = sorted((self.folder / "joined" / side).iterdir())
+        return {part.name: self.spark.read.parquet(str(part)).count() for part in parts}
+
 
 def found(sink: MemorySink) -> list[Row]:
     return sorted((row.order, row.item, row.amount) for row in sink.rows)
 
 
-def test_a_run_gives_what_one_join_of_all_rows_gives(spark: SparkSession, tmp_path: Path) -> None:
-    batches = rows_of(4, 60, keys=20)
-    by_hand = Shop(spark, tmp_path / "unused")
-    for number, batch in enumerate(batches):
-        for name, frame in by_hand.raw(batch).items():
-            frame.coalesce(1).write.mode("append").parquet(str(tmp_path / name / str(number)))
-    by_hand.close()
-    streams = {
-        name: spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(f"{tmp_path}/{name}/*")
-        for name, schema in (("orders", ORDERS), ("payments", PAYMENTS))
-    }
-    sink = jt.memory()
-    run = jt.start(
-        shop(), streams, {"pairs": sink}, trigger=TRIGGER, checkpoint=str(tmp_path / "checkpoint"), profile=FREE
-    )
-    ended(run, 480)
-    assert len(expected(batches)) > 100
-    assert found(sink) == expected(batches)
-    assert run.report().outputs["pairs"].rows == len(sink.rows)
-    assert run.report().outputs["pairs"].latency_ms["p50"] is not None
+def test_a_run_gives_what_one_join_gives_stopped_and_broken_off(spark: SparkSession, tmp_path: Path) -> None:
+    batches = rows_of(4, 40, keys=12)
+    wanted = pairs_of(batches)
+    net = shop()
+    net.stream("joined").where("amount < 2000000", name="early").output("some")
+    writer = Shop(spark, tmp_path / "unused", net)
+    fails_in = {2}
+
+    def some(rows: DataFrame, batch: int) -> None:
+        if batch in fails_in:
+            raise OSError("the disk is full")
+        early.write(rows, batch)
+
+    early, sink = jt.memory(), jt.memory()
+
+    def put(number: int) -> None:
+        for name, frame in writer.raw(batches[number]).items():
+            frame.coalesce(1).write.parquet(str(tmp_path / name / str(number)))
+
+    def start() -> Run:
+        streams = {
+            name: spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(f"{tmp_path}/{name}/*")
+            for name, schema in (("orders", ORDERS), ("payments", PAYMENTS))
+        }
+        sinks = {"pairs": sink, "some": some}
+        where = str(tmp_path / "checkpoint")
+        return jt.start(net, streams, sinks, trigger=TRIGGER, checkpoint=where, profile=FREE, shared=["joined"])
+
+    put(0)
+    put(1)
+    run = ended(start(), 160)
+    assert found(sink) == sorted(pair for pair, batch in wanted.items() if batch < 2)
+    report = run.report().outputs["pairs"]
+    assert report.rows == len(sink.rows)
+    assert report.latency_ms["p50"] is not None
     assert list(sink.rows[0].asDict()) == ["order", "item", "placed", "amount", "paid"]
+    assert run.history[-1][0].late == {"joined": 0}
+
+    put(2)
+    with pytest.raises(SinkError, match="the disk is full"):
+        start().await_termination(60)
+    assert (tmp_path / "checkpoint/state/joined/2.json").is_file()
+
+    fails_in.clear()
+    put(3)
+    ended(start(), 160)
+    assert len(wanted) > 100
+    assert found(sink) == sorted(wanted)
+    assert found(early) == sorted(pair for pair in wanted if pair[2] < 2_000_000)
+
+
+def test_rows_wait_as_long_as_they_are_needed_in_few_parts(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(band, "MOST_PARTS", 2)
+    batches = rows_of(14, 10, keys=4)
+    run = Shop(spark, tmp_path)
+    for number, batch in enumerate(batches):
+        run.run(number, batch)
+        if number in (3, 4, 9):  # broken off before Spark heard of it: a new process does it again
+            before = found(run.sinks["pairs"])
+            again = Shop(spark, tmp_path)
+            again.sinks["pairs"].batches.update(run.sinks["pairs"].batches)
+            again.run(number, batch)
+            run.close()
+            run = again
+            assert found(run.sinks["pairs"]) == before
+    wanted = pairs_of(batches)
+    assert max(batch - int(pair[1][5:]) // 10**6 for pair, batch in wanted.items()) >= 2, "rows must wait for long"
+    assert run.pairs == sorted(wanted)
+    # 60 s of band, 30 s of delay and rows up to 30 s old: three batches of 40 s, and one that is still being filled.
+    for side in ("left", "right"):
+        kept = run.kept(side)
+        assert len(kept) <= 8, "two per level, and those that go with the next batch"
+        assert sum(kept.values()) <= 6 * 10
+        assert any("-" in name for name in kept), "some were merged"
+    assert sorted(path.name for path in (tmp_path / "joined").glob("*.json")) == ["12.json", "13.json"]
+    run.close()
+
+
+def test_a_plan_decides_what_is_delivered_and_what_waits(spark: SparkSession, tmp_path: Path) -> None:
+    batches = rows_of(5, 30, keys=8)
+    batches[0][0].clear()
+    batches[1][1].clear()
+    late = (batches[1][0][0][0] or 0, "late", batches[4][0][0][2] - 200_000_000)
+    plans = {2: Plan({"joined>pairs": Random(0.0)}), 3: Plan({"orders": Random(0.0)})}
+    run = Shop(spark, tmp_path)
+    for number, batch in enumerate(batches):
+        assert run.run(number, batch, plans.get(number)).late == {"joined": 0}
+    batches[3][0].clear()
+    assert run.pairs == sorted(pair for pair, batch in pairs_of(batches).items() if batch != 2)
+    assert not any(name == "3" for name in run.kept("left"))
+
+    measured = run.run(5, ([late], []))
+    waiting = [row for batch in batches for row in batch[1] if row[2] >= late[2] - 60_000_000]
+    assert measured.late == {"joined": 1}
+    assert set(run.pairs) <= set(pairs_of([*batches, ([late], [])])), waiting
+    assert run.run(6, ([], [])).late == {}
+    run.close()
+
+
+def test_a_drop_by_key_keeps_all_pairs_of_the_keys_that_it_keeps(spark: SparkSession, tmp_path: Path) -> None:
+    keep, keys = 0.5, 300
+    batches = rows_of(2, 900, keys=keys)
+    wanted = pairs_of(batches)
+    by_key = ByKey(("order",), keep, "joined")
+    alike = Shop(spark, tmp_path / "alike")
+    apart = Shop(spark, tmp_path / "apart")
+    for number, batch in enumerate(batches):
+        measured = alike.run(number, batch, Plan({"orders": by_key, "payments": by_key}))
+        rows, kept_rows = measured.arcs["orders"]
+        assert (rows, abs(kept_rows - keep * rows) < 0.15 * rows) == (900, True)
+        apart.run(number, batch, Plan({"orders": Random(keep), "payments": Random(keep)}))
+
+    condition = keeps("anywhere", by_key, lambda _: "id")
+    judged = spark.range(keys).selectExpr("id", "xxhash64(id) AS _jt_id").where(condition).collect()
+    kept_keys = {row.id for row in judged}
+    assert abs(len(kept_keys) - keep * keys) <= 3 * (keep * (1 - keep) * keys) ** 0.5
+    assert alike.pairs == sorted(pair for pair in wanted if pair[0] in kept_keys)
+    assert len(alike.pairs) / len(wanted) == pytest.approx(keep, abs=0.1)
+    assert set(apart.pairs) < set(wanted)
+    assert len(apart.pairs) / len(wanted) == pytest.approx(keep * keep, abs=0.08)
+    alike.close()
+    apart.close()
+
+
+def test_a_key_inside_a_payload_is_judged_as_one_outside(spark: SparkSession) -> None:
+    drop = ByKey(("zone", "day"), 0.4, "joined")
+    rows = spark.range(400).selectExpr("id", "int(id % 50) AS zone", "IF(id % 7 = 0, NULL, string(id % 3)) AS day")
+    plain = Source("s", (("id", "long"), ("zone", "int"), ("day", "string")), id=("id",))
+    inside = Source("s", plain.schema, id=("id",), payload="json")
+    texts = rows.selectExpr("to_json(struct(id, bigint(zone) AS zone, day)) AS value")
+    kept = []
+    for source, frame in ((plain, rows), (inside, texts)):
+        passed = dropped_raw(source, frame, frame.columns, Plan({"s": drop}), Known())
+        kept.append(sorted(row.id for row in parsed(source, passed, frame.columns, Known()).collect()))
+    assert kept[0] == kept[1]
+    assert 0.2 < len(kept[0]) / 400 < 0.6
+    groups = {(n % 50, None if n % 7 == 0 else n % 3) for n in range(400)}
+    whole = {(n % 50, None if n % 7 == 0 else n % 3) for n in kept[0]}
+    shed = {(n % 50, None if n % 7 == 0 else n % 3) for n in set(range(400)) - set(kept[0])}
+    assert whole | shed == groups
+    assert not whole & shed
+    with pytest.raises(PlanError, match=r"by 'city', which it has not. It has: id, zone, day"):
+        dropped_raw(inside, texts, ["value"], Plan({"s": ByKey(("city",), 0.5, "x")}), Known())
+
+
+def test_a_stream_joins_what_is_made_of_itself_and_is_calibrated(spark: SparkSession) -> None:
+    net = jt.Network("twice")
+    orders = net.source("orders", ORDERS, event_time="placed", id=["item"])
+    first = orders.select("`order`", "item AS first", name="first")
+    second = orders.where("item > 'item 2'", name="late").select("`ORDER`", "item AS second", name="second")
+    first.join(second, "Order", within="1 minute", name="joined").output("out")
+    frame = spark.range(6000).selectExpr("id AS `order`", "string(id) AS item", "timestamp_seconds(id) AS placed")
+    found = calibrate(net.graph, {"orders": frame}, {"orders": 6000}, {})
+    assert check_compiles(spark, net.graph, {"orders": frame}, {})["joined"][0].names[:2] == ["order", "first"]
+    assert 0 < found.profile.passes("joined") < 1
+    assert found.profile.cost("joined") > 0
+
+
+def test_what_only_spark_can_see_is_refused_before_anything_runs(spark: SparkSession, tmp_path: Path) -> None:
+    def compiled(make: Any) -> Any:
+        net = jt.Network("shop")
+        orders = net.source("orders", ORDERS, event_time="placed", id=["item"])
+        payments = net.source("payments", PAYMENTS, event_time="paid", id=["amount"])
+        make(orders).join(payments, "order", within="1 minute", name="joined").output("pairs")
+        frames = {
+            "orders": spark.createDataFrame([], "`order` long, item string, placed timestamp"),
+            "payments": spark.createDataFrame([], "`order` int, amount double, paid timestamp"),
+        }
+        return check_compiles(spark, net.graph, frames, {})
+
+    with pytest.raises(StartError, match=r"join 'joined': the rows of 'apply1' have lost their event time"):
+        compiled(lambda orders: orders.apply(lambda rows: rows.selectExpr("`order`", "item", "_jt_id")))
+    with pytest.raises(StartError, match=r"join 'joined': both sides have column 'Amount'"):
+        compiled(lambda orders: orders.apply(lambda rows: rows.withColumn("Amount", F.lit(1))))
+    with pytest.raises(StartError, match=r"'apply1' has no column 'order'. It has: item, placed"):
+        compiled(lambda orders: orders.apply(lambda rows: rows.drop("order")))
+
+    run = Shop(spark, tmp_path)
+    run.run(0, ([(1, "a", 0)], [(1, 2.0, 0)]))
+    run.close()
+    other = compiled(lambda orders: orders.select("*", "1 AS pieces"))
+    with pytest.raises(CheckpointError, match=r"join 'joined': .* left side as .* placed timestamp, and .* pieces int"):
+        JoinState(spark, LocalFolder(tmp_path), str(tmp_path), other)

@@ -33,7 +33,7 @@ from jettison.network.operators import (
 from jettison.network.schema import quoted
 from jettison.plan.plan import Drop, Plan
 from jettison.spark.drops import HIDDEN, IDENTITY, RECORD, TIME, identity_of, keeps
-from jettison.spark.pairs import check_clash, paired, waiting
+from jettison.spark.pairs import check_sides, paired, waiting
 from jettison.spark.reasons import reason_of
 
 CORRUPT = "_jt_corrupt"
@@ -157,7 +157,7 @@ class Compiler:
     def _pair(self, join: StreamJoin, left: DataFrame | None, right: DataFrame | None) -> DataFrame:
         assert left is not None
         assert right is not None
-        check_clash(join, left, right)
+        check_sides(join, left, right)
         try:
             left, right = waiting(join, 0, left), waiting(join, 1, right)
             self.sides[join.name] = (left.schema, right.schema)

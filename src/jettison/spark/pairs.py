@@ -48,9 +48,15 @@ def waiting(join: StreamJoin, side: int, rows: DataFrame) -> DataFrame:
     )
 
 
-def check_clash(join: StreamJoin, left: DataFrame, right: DataFrame) -> None:
+def check_sides(join: StreamJoin, left: DataFrame, right: DataFrame) -> None:
     """Columns that only Spark knows are seen here first."""
     on = {name.lower() for name in join.on}
+    for stream, rows in zip(join.inputs, (left, right), strict=True):
+        columns = visible(rows.columns)
+        for name in join.on:
+            if name.lower() not in {column.lower() for column in columns}:
+                has = ", ".join(columns)
+                raise StartError(f"join {join.name!r}: {stream!r} has no column {name!r}. It has: {has}.")
     there = {name.lower() for name in visible(right.columns)} - on
     clash = [name for name in visible(left.columns) if name.lower() in there]
     if clash:
