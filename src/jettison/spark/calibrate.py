@@ -47,7 +47,7 @@ def assumed_profile(graph: Graph) -> Profile:
     return Profile(
         cost_us={operator.name: _SINK_US for operator in graph.operators},
         selectivity={},
-        fixed_ms=_TRIGGER_MS + _JOB_MS * len(graph.outputs),
+        fixed_ms=_TRIGGER_MS + _JOB_MS * _jobs(graph),
         read_us={source.name: 0.5 for source in graph.sources},
         drop_us=_DROP_US,
     )
@@ -105,9 +105,14 @@ def _calibrated(
         passes[operator.name] = max(flow[operator.name], 0.5) / entering if entering else 1.0
     all_reading_ms = sum(read_us[source.name] * counts[source.name] / 1000 for source in graph.sources)
     shared = _choose_shared(graph, compiler, times_ms, all_reading_ms)
-    fixed_ms = _TRIGGER_MS + max(_JOB_MS, empty_ms) * len(graph.outputs)
+    fixed_ms = _TRIGGER_MS + max(_JOB_MS, empty_ms) * _jobs(graph)
     cost_us, read_us = _repeated(graph, shared, cost_us, read_us)
     return Calibration(Profile(cost_us, passes, fixed_ms, read_us, drop_us=_DROP_US), shared)
+
+
+def _jobs(graph: Graph) -> int:
+    """Jobs of a batch: one per output, and for every join of streams the two that write what waits."""
+    return len(graph.outputs) + 2 * len(graph.stream_joins)
 
 
 def _choose_shared(
