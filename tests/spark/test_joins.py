@@ -204,20 +204,48 @@ def test_a_plan_decides_what_is_delivered_and_what_waits(spark: SparkSession, tm
     batches = rows_of(5, 30, keys=8)
     batches[0][0].clear()
     batches[1][1].clear()
-    late = (batches[1][0][0][0] or 0, "late", batches[4][0][0][2] - 200_000_000)
     plans = {2: Plan({"joined>pairs": Random(0.0)}), 3: Plan({"orders": Random(0.0)})}
     run = Shop(spark, tmp_path)
     for number, batch in enumerate(batches):
         assert run.run(number, batch, plans.get(number)).late == {"joined": 0}
     batches[3][0].clear()
-    assert run.pairs == sorted(pair for pair, batch in pairs_of(batches).items() if batch != 2)
-    assert not any(name == "3" for name in run.kept("left"))
+    delivered = {pair for pair, batch in pairs_of(batches).items() if batch != 2}
+    assert run.pairs == sorted(delivered)
+    assert "3" not in run.kept("left")
 
-    measured = run.run(5, ([late], []))
-    waiting = [row for batch in batches for row in batch[1] if row[2] >= late[2] - 60_000_000]
-    assert measured.late == {"joined": 1}
-    assert set(run.pairs) <= set(pairs_of([*batches, ([late], [])])), waiting
+    # A late row meets those that still wait; partners before the horizon have gone.
+    mark = max(row[2] for batch in batches for row in batch[0]) - DELAY_S * 10**6
+    at, first = mark - 20 * 10**6, mark - WITHIN_S * 10**6
+    near = [row for batch in batches for row in batch[1] if abs(row[2] - at) <= WITHIN_S * 10**6]
+    late = [(key, f"late {key}", at) for key in range(8)]
+    meets = {(row[0], f"late {row[0]}", row[1]) for row in near if row[0] is not None and row[2] >= first}
+    assert 0 < len(meets) < len([row for row in near if row[0] is not None]), "the example must show both"
+    assert run.run(5, (late, [])).late == {"joined": 8}
+    assert set(run.pairs) - delivered == meets
     assert run.run(6, ([], [])).late == {}
+    run.close()
+
+
+def test_pairs_wait_for_partners_like_other_rows(spark: SparkSession, tmp_path: Path) -> None:
+    net = shop()
+    again = net.stream("orders").select("`order`", "item AS other", name="again")
+    pairs = net.stream("joined").select("`order`", "item", "amount", name="slim")
+    pairs.join(again, ["order"], within="20 seconds", delay=f"{DELAY_S} seconds", name="third").output("triples")
+    batches = rows_of(3, 16, keys=4)
+    run = Shop(spark, tmp_path, net)
+    for number, batch in enumerate(batches):
+        run.run(number, batch)
+    orders = {row[1]: row for batch in batches for row in batch[0]}
+    paid = {row[1]: row[2] for batch in batches for row in batch[1]}
+    wanted = [
+        (key, item, amount, other)
+        for key, item, amount in pairs_of(batches)
+        for other, row in orders.items()
+        if row[0] == key and abs(max(orders[item][2], paid[amount]) - row[2]) <= 20e6
+    ]
+    found_here = [tuple(row) for row in run.sinks["triples"].rows]
+    assert wanted
+    assert sorted(found_here) == sorted(wanted)
     run.close()
 
 
