@@ -16,7 +16,6 @@ from jettison.network.band import (
     in_reach,
     still_needed,
     to_merge,
-    watermark_us,
 )
 
 pytestmark = pytest.mark.core
@@ -59,8 +58,8 @@ def test_rows_that_come_in_time_meet_all_their_partners(
         old = [side.parts for side in sides]
         first = [horizon_us(sides[1 - n].newest, within, delay) for n in (0, 1)]
         for n, side in enumerate(sides):
-            base = watermark_us(side.newest, delay)
-            times = [(0 if base is None else base) + ahead for ahead in step[n]]  # never behind the watermark
+            base = 0 if side.newest is None else side.newest - delay
+            times = [base + ahead for ahead in step[n]]  # never later than the delay allows
             every[n].extend(times)
             new.append(side.add(str(number), times))
         come = [sides[n].rows((part,), None) if (part := new[n]) else [] for n in (0, 1)]
@@ -88,9 +87,7 @@ def test_what_goes_can_meet_nothing_that_comes_in_time_and_what_stays_can(
     newest: int, within: int, delay: int, times: list[int]
 ) -> None:
     part = Part("0", len(times), min(times), max(times))
-    mark = watermark_us(newest, delay)
-    assert mark is not None
-    in_time = range(mark, mark + 300)
+    in_time = range(newest - delay, newest + 300)
     meets = any(abs(time - other) <= within for time in times for other in in_time)
     assert bool(still_needed([part], horizon_us(newest, within, delay))) == meets
     assert still_needed([part], None) == (part,)
