@@ -15,7 +15,19 @@ import numpy as np
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
 
-from jettison.network import Graph, Network, Output, QoS, Select, Source, Union, Where, WithColumns, arc_name
+from jettison.network import (
+    Graph,
+    Network,
+    Output,
+    QoS,
+    Select,
+    Source,
+    StreamJoin,
+    Union,
+    Where,
+    WithColumns,
+    arc_name,
+)
 from jettison.network.operators import JOIN_TYPES, Apply, Join, Operator
 from jettison.statistics.profile import Profile
 
@@ -226,16 +238,25 @@ def declared_graphs(draw: st.DrawFn) -> Graph:
     names = itertools.cycle((*_NAMES[first:], *_NAMES[:first]))
     operators: list[Operator] = []
     streams: list[str] = []
+    timed: dict[str, bool] = {}
     for _ in range(1 + draw(_UP_TO[1])):
         columns = (("x", "string"), ("y", "map<string, array<int>>"), ("t", "timestamp"))
-        operators.append(Source(next(names), columns, *draw(_SOURCES)))
-        streams.append(operators[-1].name)
+        source = Source(next(names), columns, *draw(_SOURCES))
+        operators.append(source)
+        streams.append(source.name)
+        timed[source.name] = source.event_time is not None
     for _ in range(draw(_UP_TO[5])):
         tail, name = streams[draw(_UP_TO[len(streams) - 1])], next(names)
         other = streams[draw(_UP_TO[len(streams) - 1])]
         kind = draw(_UP_TO[len(_MAKERS) - 1])
-        operators.append(_MAKERS[kind](name, tail) if tail == other else Union(name, (tail, other)))
+        if tail == other:
+            operators.append(_MAKERS[kind](name, tail))
+        elif timed[tail] and timed[other] and kind % 2:
+            operators.append(StreamJoin(name, (tail, other), ("x", "t", "y"), 1.5 * 10**kind, delay_ms=kind // 3))
+        else:
+            operators.append(Union(name, (tail, other)))
         streams.append(name)
+        timed[name] = timed[tail] and timed[other]
     read = {tail for op in operators for tail in op.inputs}
     for stream in streams:
         if stream not in read:

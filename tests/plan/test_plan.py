@@ -11,14 +11,18 @@ from hypothesis import strategies as st
 from tests.networks import steady
 
 from jettison.errors import PlanError
-from jettison.plan.plan import Plan, Random
+from jettison.plan.plan import ByKey, Plan, Random
 
 pytestmark = pytest.mark.core
 
 shares = st.floats(0, 1)
+drops = st.one_of(
+    st.builds(Random, shares),
+    st.builds(ByKey, st.lists(st.text(max_size=5), min_size=1, max_size=3).map(tuple), shares, st.text(max_size=5)),
+)
 plans = st.builds(
     Plan,
-    drops=st.dictionaries(st.sampled_from(["s", "a>b", "größe>o-1", "x>y"]), st.builds(Random, shares)),
+    drops=st.dictionaries(st.sampled_from(["s", "a>b", "größe>o-1", "x>y"]), drops),
     reason=st.text(max_size=20),
     row=st.integers(0, 10_000),
     delivered=st.dictionaries(st.sampled_from(["o", "p"]), shares, min_size=1),
@@ -56,6 +60,20 @@ def test_keep_is_one_where_nothing_stands() -> None:
 def test_random_refuses_what_is_no_share(keep: float) -> None:
     with pytest.raises(PlanError, match="within"):
         Random(keep)
+
+
+def test_a_drop_by_key_refuses_what_it_cannot_mean() -> None:
+    with pytest.raises(PlanError, match=r"drop by zone keeps 1\.5"):
+        ByKey(("zone",), 1.5, "joined")
+    with pytest.raises(PlanError, match="'joined': name at least one column"):
+        ByKey((), 0.5, "joined")
+
+
+def test_a_drop_by_key_as_it_is_logged() -> None:
+    plan = Plan({"s": ByKey(("order", "day"), 0.5, "joined")})
+    logged = {"by_key": {"columns": ["order", "day"], "keep": 0.5, "seed": "joined"}}
+    assert plan.to_dict()["drops"] == {"s": logged}
+    assert plan.keep("s") == 0.5
 
 
 @pytest.mark.parametrize("kind", [{"sketch": 0.5}, {}, {"random": 0.5, "by_key": 1}])

@@ -460,7 +460,7 @@ def test_rows_are_counted_where_offsets_do_not_tell(spark: SparkSession, tmp_pat
 
 
 @pytest.mark.parametrize("scheme", ["", "file://"])
-def test_folders_read_write_and_list_alike(spark: SparkSession, tmp_path: Path, scheme: str) -> None:
+def test_folders_read_write_list_and_delete_alike(spark: SparkSession, tmp_path: Path, scheme: str) -> None:
     folder: Folder = open_folder(f"{scheme}{tmp_path}/deep/down", spark)
     assert isinstance(folder, HadoopFolder if scheme else LocalFolder)
     assert folder.read("plans/1.json") is None
@@ -475,6 +475,10 @@ def test_folders_read_write_and_list_alike(spark: SparkSession, tmp_path: Path, 
     assert folder.read("top.json") == "top"
     assert folder.names("plans") == ["1.json", "10.json"]
     assert LocalFolder(tmp_path / "deep" / "down").read("plans/1.json") == "new"
+    for name in ("plans/1.json", "plans/deeper", "plans/never"):
+        folder.delete(name)
+    assert folder.names("plans") == ["10.json"]
+    assert folder.read("plans/deeper/2.json") is None
 
 
 def test_streams_that_are_not_generated_need_no_taxi(spark: SparkSession, tmp_path: Path) -> None:

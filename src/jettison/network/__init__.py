@@ -2,7 +2,19 @@
 
 from jettison.network.declare import Network, Stream
 from jettison.network.graph import Graph, arc_head, arc_name
-from jettison.network.operators import Apply, Join, Operator, Output, Select, Source, Union, Where, WithColumns, kind_of
+from jettison.network.operators import (
+    Apply,
+    Join,
+    Operator,
+    Output,
+    Select,
+    Source,
+    StreamJoin,
+    Union,
+    Where,
+    WithColumns,
+    kind_of,
+)
 from jettison.network.qos import QoS
 from jettison.network.value import Value
 
@@ -17,6 +29,7 @@ __all__ = [
     "Select",
     "Source",
     "Stream",
+    "StreamJoin",
     "Union",
     "Value",
     "Where",

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from jettison.errors import NetworkError
+from jettison.network.durations import duration_ms
 from jettison.network.expressions import Expression
 from jettison.network.graph import Graph
 from jettison.network.kafka import Kafka
@@ -17,6 +18,7 @@ from jettison.network.operators import (
     Output,
     Select,
     Source,
+    StreamJoin,
     Union,
     Where,
     WithColumns,
@@ -128,17 +130,37 @@ class Stream:
         """Merge with streams that have the same columns."""
         name = self._network._name("union", name)
         for other in others:
-            if other._network is not self._network:
-                raise NetworkError(
-                    f"union {name!r}: stream {other.name!r} belongs to another network ({other._network.name!r}): "
-                    f"declare it in this one ({self._network.name!r}) too."
-                )
+            self._check_network("union", name, other)
         return self._network._add(Union(name, (self.name, *(other.name for other in others))))
 
-    def join(self, static: Any, on: str | Sequence[str], *, how: str = "inner", name: str | None = None) -> Stream:
-        """Join with a table that does not stream: a DataFrame, or a name given at the start in `statics`."""
+    def join(
+        self,
+        other: Any,
+        on: str | Sequence[str],
+        *,
+        how: str = "inner",
+        within: str | None = None,
+        delay: str | None = None,
+        name: str | None = None,
+    ) -> Stream:
+        """Join with a table that does not stream (a DataFrame, or a name given at the start in `statics`), or a stream.
+
+        Rows of two streams pair when `on` is equal and their event times are at most `within` apart. `delay` says
+        how far behind the newest row a row may come and still find all of its partners (by default "0 seconds").
+        """
         columns = (on,) if isinstance(on, str) else tuple(on)
-        return self._network._add(Join(self._network._name("join", name), (self.name,), static, columns, how))
+        name = self._network._name("join", name)
+        if isinstance(other, Stream):
+            self._check_network("join", name, other)
+            if within is None:
+                raise NetworkError(f"join {name!r}: a join of two streams needs a band: within='1 minute'.")
+            within_ms = duration_ms(within, f"join {name!r}: within")
+            delay_ms = duration_ms("0 seconds" if delay is None else delay, f"join {name!r}: delay", zero=True)
+            return self._network._add(StreamJoin(name, (self.name, other.name), columns, within_ms, how, delay_ms))
+        if within is not None or delay is not None:
+            word = "within" if within is not None else "delay"
+            raise NetworkError(f"join {name!r}: a static table has no event times: leave {word!r} out.")
+        return self._network._add(Join(name, (self.name,), other, columns, how))
 
     def apply(
         self, function: Callable[..., Any] | str, *, columns: str | Sequence[str] | None = None, name: str | None = None
@@ -150,3 +172,10 @@ class Stream:
     def output(self, name: str, *, qos: QoS | None = None, quality: bool = False) -> None:
         """End the stream here: results leave under this name, worth what `qos` says."""
         self._network._add(Output(name, (self.name,), qos or QoS(), quality))
+
+    def _check_network(self, kind: str, name: str, other: Stream) -> None:
+        if other._network is not self._network:
+            raise NetworkError(
+                f"{kind} {name!r}: stream {other.name!r} belongs to another network ({other._network.name!r}): "
+                f"declare it in this one ({self._network.name!r}) too."
+            )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from jettison.errors import NetworkError
 from jettison.network.expressions import check_columns, is_whole_star, names_itself, result_name
+from jettison.network.join_columns import Columns, join_columns, stream_join_columns
 from jettison.network.kafka import Kafka
 from jettison.network.operators import (
     Apply,
@@ -21,17 +22,16 @@ from jettison.network.operators import (
     Output,
     Select,
     Source,
+    StreamJoin,
     Union,
     Where,
     WithColumns,
     kind_of,
 )
-from jettison.network.schema import as_ddl, check_names, quoted
+from jettison.network.schema import as_ddl, check_names
 
 if TYPE_CHECKING:
     from jettison.network.tracks import Tracks
-
-Columns = tuple[str, ...] | None
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,7 @@ class Graph:
         _ = self.columns
         if any(isinstance(operator, Output) and operator.qos.value is not None for operator in self.operators):
             _ = self.tracks
+        self._check_times()
 
     def with_topics(self, topics: Mapping[str, Kafka]) -> Graph:
         """The network with these sources read from Kafka; each keeps the columns that it is declared with."""
@@ -98,6 +99,10 @@ class Graph:
     @cached_property
     def outputs(self) -> tuple[Output, ...]:
         return tuple(operator for operator in self.operators if isinstance(operator, Output))
+
+    @cached_property
+    def stream_joins(self) -> tuple[StreamJoin, ...]:
+        return tuple(operator for operator in self.operators if isinstance(operator, StreamJoin))
 
     @cached_property
     def consumers(self) -> dict[str, tuple[str, ...]]:
@@ -148,6 +153,24 @@ class Graph:
                 if isinstance(self.by_name[head], Output):
                     found.add(head)
         return found
+
+    def sources_above(self, name: str) -> tuple[Source, ...]:
+        """Sources whose rows reach an operator, in their order here; a source's is itself."""
+        found, waiting = set(), [name]
+        while waiting:
+            operator = self.by_name[waiting.pop()]
+            found.add(operator.name)
+            waiting += operator.inputs
+        return tuple(source for source in self.sources if source.name in found)
+
+    def _check_times(self) -> None:
+        for join in self.stream_joins:
+            for source in self.sources_above(join.name):
+                if source.event_time is None:
+                    raise NetworkError(
+                        f"join {join.name!r}: a band is judged by event time, and source {source.name!r} declares "
+                        f"none: add event_time='column' to it."
+                    )
 
     @cached_property
     def segment_ends(self) -> dict[str, str]:
@@ -263,7 +286,9 @@ def _columns_of(operator: Operator, found: dict[str, Columns]) -> Columns:
     elif isinstance(operator, Union):
         return _union_columns(element, operator, found)
     elif isinstance(operator, Join):
-        return _join_columns(element, operator, here)
+        return join_columns(element, operator, here)
+    elif isinstance(operator, StreamJoin):
+        return stream_join_columns(element, operator, here, found[operator.inputs[1]])
     elif isinstance(operator, Apply):
         check_names(element, operator.columns or ())
         return operator.columns
@@ -309,21 +334,3 @@ def _union_columns(element: str, operator: Union, found: dict[str, Columns]) -> 
                 f"{element}: {first!r} and {other!r} differ in columns {', '.join(sorted(odd))}: select alike."
             )
     return columns
-
-
-def _join_columns(element: str, operator: Join, here: Columns) -> Columns:
-    for column in operator.on:
-        check_columns(element, quoted(column), here)
-    static: list[str] | None = getattr(operator.static, "columns", None)
-    if static is None:
-        return None
-    on, there = {column.lower() for column in operator.on}, {column.lower() for column in static}
-    for column in operator.on:
-        if column.lower() not in there:
-            raise NetworkError(f"{element}: the static table has no column {column!r}. It has: {', '.join(static)}.")
-    if here is None or operator.how in ("left_semi", "left_anti"):
-        return here
-    clash = [column for column in here if column.lower() in there - on]
-    if clash:
-        raise NetworkError(f"{element}: both sides have column {clash[0]!r}: rename it on one side.")
-    return (*here, *(column for column in static if column.lower() not in on))

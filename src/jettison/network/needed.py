@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jettison.network.expressions import all_used_columns
 from jettison.network.graph import Graph
-from jettison.network.operators import Join, Select, Where, WithColumns
+from jettison.network.operators import Join, Select, StreamJoin, Where, WithColumns
 
 
 def needed_columns(graph: Graph, name: str) -> tuple[str, ...] | None:
@@ -32,6 +32,8 @@ def needed_columns(graph: Graph, name: str) -> tuple[str, ...] | None:
 def _used(graph: Graph, name: str) -> set[str] | None:
     """Columns of its input that an operator and all below it use, in lower case."""
     operator = graph.by_name[name]
+    if isinstance(operator, StreamJoin):
+        return None  # rows that wait for partners are kept whole, so that what is declared below may change meanwhile
     if isinstance(operator, Select):
         return _all(operator.expressions)
     if isinstance(operator, Where | WithColumns | Join):

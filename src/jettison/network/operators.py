@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -140,6 +141,40 @@ class Join:
 
 
 @dataclass(frozen=True)
+class StreamJoin:
+    """Join two streams: rows pair when `on` is equal and their event times are at most `within_ms` apart.
+
+    A row waits for partners until the other stream's watermark (its largest event time so far less `delay_ms`) has
+    passed the band.
+    """
+
+    name: str
+    inputs: tuple[str, ...]
+    on: tuple[str, ...]
+    within_ms: float
+    how: str = "inner"
+    delay_ms: float = 0.0
+
+    def __post_init__(self) -> None:
+        element = f"join {self.name!r}"
+        if len(self.inputs) != 2:
+            raise NetworkError(f"{element} reads {len(self.inputs)} streams: a band joins two, left and right.")
+        if self.inputs[0] == self.inputs[1]:
+            raise NetworkError(
+                f"{element} takes the same stream twice ({self.inputs[0]}): "
+                f"put an operator on one of the two, such as .where('true')."
+            )
+        if not self.on:
+            raise NetworkError(f"{element}: name at least one column in `on`.")
+        if self.how != "inner":
+            raise NetworkError(f"{element}: how={self.how!r} is not known for two streams: only 'inner' is.")
+        if not 0 < self.within_ms < math.inf:
+            raise NetworkError(f"{element}: the band is {self.within_ms} ms wide: say more than 0, such as '1 minute'.")
+        if not 0 <= self.delay_ms < math.inf:
+            raise NetworkError(f"{element}: the delay is {self.delay_ms} ms: say 0 or more, such as '10 seconds'.")
+
+
+@dataclass(frozen=True)
 class Apply:
     """A function from DataFrame to DataFrame, or its import path "module:function", for what SQL cannot say.
 
@@ -170,7 +205,7 @@ class Output:
     quality: bool = False
 
 
-Operator = Source | Where | Select | WithColumns | Union | Join | Apply | Output
+Operator = Source | Where | Select | WithColumns | Union | Join | StreamJoin | Apply | Output
 
 
 def kind_of(operator: Operator) -> str:
@@ -179,4 +214,6 @@ def kind_of(operator: Operator) -> str:
     >>> kind_of(WithColumns("x", ("trips",), (("a", "1"),)))
     'with_columns'
     """
+    if isinstance(operator, StreamJoin):
+        return "join"
     return "with_columns" if isinstance(operator, WithColumns) else type(operator).__name__.lower()

@@ -6,8 +6,21 @@ import html
 import re
 from collections.abc import Mapping
 
+from jettison.network.durations import duration_text
 from jettison.network.graph import Graph, arc_name
-from jettison.network.operators import Apply, Join, Operator, Output, Select, Source, Union, Where, WithColumns, kind_of
+from jettison.network.operators import (
+    Apply,
+    Join,
+    Operator,
+    Output,
+    Select,
+    Source,
+    StreamJoin,
+    Union,
+    Where,
+    WithColumns,
+    kind_of,
+)
 from jettison.network.schema import as_ddl
 
 Notes = Mapping[str, str]
@@ -37,6 +50,10 @@ def describe(operator: Operator) -> str:
     elif isinstance(operator, Join):
         static = operator.static if isinstance(operator.static, str) else "a static table"
         detail = f"{operator.how} {static} on {', '.join(operator.on)}"
+    elif isinstance(operator, StreamJoin):
+        delay = f", delay {duration_text(operator.delay_ms)}" if operator.delay_ms else ""
+        streams = " with ".join(operator.inputs)
+        detail = f"{streams} on {', '.join(operator.on)} within {duration_text(operator.within_ms)}{delay}"
     elif isinstance(operator, Apply):
         detail = operator.function if isinstance(operator.function, str) else _function_name(operator.function)
     else:

@@ -16,6 +16,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from jettison.errors import NetworkError
+from jettison.network.durations import duration_ms, duration_text
 from jettison.network.graph import Graph
 from jettison.network.kafka import Kafka
 from jettison.network.operators import (
@@ -25,6 +26,7 @@ from jettison.network.operators import (
     Output,
     Select,
     Source,
+    StreamJoin,
     Union,
     Where,
     WithColumns,
@@ -34,7 +36,7 @@ from jettison.network.qos import QoS
 from jettison.network.schema import as_ddl, parse_schema
 from jettison.network.value import Value
 
-_KINDS = ("where", "select", "with_columns", "union", "join", "apply")
+_KINDS = ("where", "select", "with_columns", "union", "join", "join_stream", "apply")
 
 
 class _Loader(yaml.SafeLoader):
@@ -121,6 +123,9 @@ class OperatorSpec(_Strict):
     join: str | None = None
     on: tuple[str, ...] = ()
     how: str = "inner"
+    join_stream: str | None = None
+    within: str | None = None
+    delay: str | None = None
     apply: str | None = None
     columns: tuple[str, ...] | None = None
 
@@ -131,6 +136,10 @@ class OperatorSpec(_Strict):
             raise ValueError(f"say exactly one of {', '.join(_KINDS)} (found: {', '.join(given) or 'none'})")
         if self.of is None and self.union is None:
             raise ValueError("say `of`: the source or operator that this one reads")
+        if self.join_stream is not None and self.within is None:
+            raise ValueError("a join of two streams needs a band: within: 1 minute")
+        if self.join_stream is None and (self.within is not None or self.delay is not None):
+            raise ValueError("`within` and `delay` go with `join_stream`: leave them out")
         return self
 
 
@@ -272,6 +281,10 @@ def _operator(name: str, spec: OperatorSpec) -> Operator:
         return Union(name, (*inputs, *spec.union))
     if spec.join is not None:
         return Join(name, inputs, spec.join, spec.on, spec.how)
+    if spec.join_stream is not None:
+        within_ms = duration_ms(spec.within or "", f"join {name!r}: within")
+        delay_ms = duration_ms(spec.delay or "0 seconds", f"join {name!r}: delay", zero=True)
+        return StreamJoin(name, (*inputs, spec.join_stream), spec.on, within_ms, spec.how, delay_ms)
     assert spec.apply is not None
     return Apply(name, inputs, spec.apply, spec.columns)
 
@@ -307,6 +320,12 @@ def _operator_dict(operator: Operator) -> dict[str, Any]:
             raise NetworkError(f"{element} joins a DataFrame: give it a name, and the DataFrame in `statics`.")
         join = {"join": operator.static, "on": list(operator.on), "how": operator.how, "of": operator.inputs[0]}
         return join if operator.how != "inner" else {key: value for key, value in join.items() if key != "how"}
+    if isinstance(operator, StreamJoin):
+        left, right = operator.inputs
+        band = {"within": duration_text(operator.within_ms)}
+        if operator.delay_ms:
+            band["delay"] = duration_text(operator.delay_ms)
+        return {"of": left, "join_stream": right, "on": list(operator.on), **band}
     assert isinstance(operator, Apply)
     columns_given = None if operator.columns is None else list(operator.columns)
     return _trim(

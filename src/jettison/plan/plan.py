@@ -23,6 +23,25 @@ class Random:
 
 
 @dataclass(frozen=True)
+class ByKey:
+    """Keep whole keys, this share of them, judged by a hash of these columns and of the seed.
+
+    A random drop that keeps k of both inputs of a join leaves k x k of its pairs. With the same key and seed on both,
+    a key stays on both or on neither: k of the pairs are left, and each kept key has all of its own.
+    """
+
+    columns: tuple[str, ...]
+    keep: float
+    seed: str
+
+    def __post_init__(self) -> None:
+        if not self.columns:
+            raise PlanError(f"drop by key with seed {self.seed!r}: name at least one column.")
+        if not 0.0 <= self.keep <= 1.0:
+            raise PlanError(f"drop by {', '.join(self.columns)} keeps {self.keep}: a share must be within [0, 1].")
+
+
+@dataclass(frozen=True)
 class Semantic:
     """Keep a tuple by its value: a share for every cell of the column's values (thesis 3.6, 3.7.2).
 
@@ -82,7 +101,7 @@ class Semantic:
         return parts + ([f"{100 * self.keeps[-1]:.0f} % of other values"] if 0.0 < self.keeps[-1] < 1.0 else [])
 
 
-Drop = Random | Semantic
+Drop = Random | ByKey | Semantic
 """Every kind of drop; later ones join here."""
 
 Keep = float | tuple[float, ...]
@@ -174,12 +193,17 @@ class Infeasible:
 def _content(drop: Drop) -> dict[str, Any]:
     if isinstance(drop, Random):
         return {"random": drop.keep}
+    if isinstance(drop, ByKey):
+        return {"by_key": {"columns": list(drop.columns), "keep": drop.keep, "seed": drop.seed}}
     return {"semantic": {**vars(drop), "bounds": list(drop.bounds), "keeps": list(drop.keeps)}}
 
 
 def _drop(arc: str, content: Mapping[str, Any]) -> Drop:
     if set(content) == {"random"}:
         return Random(content["random"])
+    if set(content) == {"by_key"}:
+        key = content["by_key"]
+        return ByKey(tuple(key["columns"]), key["keep"], key["seed"])
     if set(content) == {"semantic"}:
         given = content["semantic"]
         return Semantic(given["column"], tuple(given["bounds"]), tuple(given["keeps"]), given["keep"])

@@ -20,6 +20,7 @@ from jettison.plan.plan import Plan
 from jettison.spark.aside import ShedSinks, put_aside, raw_aside, rows_aside
 from jettison.spark.compile import Compiler, Counted, Known, dropped_raw, is_parsed
 from jettison.spark.drops import HIDDEN, IDENTITY, TIME, passes
+from jettison.spark.join_state import JoinState
 from jettison.spark.reasons import reason_of
 from jettison.spark.sinks import Sink
 from jettison.spark.values import value_metrics, value_samples, valued_columns
@@ -40,6 +41,7 @@ class Measured:
     rejected: dict[str, int] = field(default_factory=dict)
     timeless: dict[str, int] = field(default_factory=dict)
     values: dict[str, ValueSample] = field(default_factory=dict)
+    late: dict[str, int] = field(default_factory=dict)
     parts_ms: dict[str, float] = field(default_factory=dict)
 
 
@@ -64,6 +66,7 @@ class BatchRunner:
         statics: Mapping[str, DataFrame],
         rejects: Sink,
         on_shed: ShedSinks | None = None,
+        joins: JoinState | None = None,
     ) -> None:
         self._spark = spark
         self._graph = graph
@@ -71,6 +74,7 @@ class BatchRunner:
         self._statics = statics
         self._rejects = rejects
         self._on_shed = on_shed or ShedSinks(graph, {})
+        self._joins = joins
         self.shared: frozenset[str] = frozenset()
         self.known = Known()
         jobs = len(graph.outputs) + len(self._on_shed.sinks)
@@ -84,16 +88,32 @@ class BatchRunner:
 
     def close(self) -> None:
         self._pool.shutdown(wait=False)
+        if self._joins is not None:
+            self._joins.close()
 
     def run(self, raw: Mapping[str, DataFrame], batch: int, plan: Plan, rows: Mapping[str, int]) -> Measured:
         """Write every output of a batch."""
-        live = self._live_outputs(plan, rows)
+        closed = self._closed_arcs(plan, rows)
+        live = [output for output in self._graph.outputs if not closed.issuperset(self._graph.arcs_into(output.name))]
         shared = self._worth_sharing(live)
-        compiler = Compiler(self._graph, raw, plan, self._statics, shared, self.known, self._on_shed.tails)
+        joins = None if self._joins is None else self._joins.of_batch(batch)
+        compiler = Compiler(
+            self._graph,
+            raw,
+            plan,
+            self._statics,
+            shared,
+            self.known,
+            self._on_shed.tails,
+            joins,
+            closed if joins is not None else frozenset(),
+        )
         jobs: dict[str, Future[_Written]] = {}
         aside: dict[str, Future[float]] = {}
         began = time.time()
         try:
+            if joins is not None:
+                self._keep_for_joins(compiler, closed)
             for output in live:
                 frame = compiler.output(output.name, count=True)
                 columns = self.known.columns(output.name, frame)
@@ -112,6 +132,9 @@ class BatchRunner:
                 self._kept_aside(name, batch, keeping)
             written = time.time()
             measured = self._measure(compiler, raw, plan, rows, finished)
+            if joins is not None:
+                measured.late = joins.late
+                measured.parts_ms.update(joins.parts_ms)
             measured.parts_ms["building"] = 1000 * (built - began)
             measured.parts_ms["measuring"] = 1000 * (time.time() - written)
             measured.parts_ms.update({f"on_shed {name}": keeping.result() for name, keeping in aside.items()})
@@ -125,11 +148,17 @@ class BatchRunner:
             for frame in compiler.persisted.values():
                 frame.unpersist()
 
-    def _live_outputs(self, plan: Plan, rows: Mapping[str, int]) -> list[Output]:
-        """Outputs that something can reach under this plan."""
+    def _closed_arcs(self, plan: Plan, rows: Mapping[str, int]) -> frozenset[str]:
+        """Arcs that nothing can reach or pass under this plan."""
         keeps_ = {arc: drop.keep for arc, drop in plan.drops.items()}
-        reaching = flows(self._graph, Profile({}, {}), {name: float(count) for name, count in rows.items()}, keeps_)
-        return [o for o in self._graph.outputs if reaching[self._graph.arcs_into(o.name)[0]] > 0]
+        passing = flows(self._graph, Profile({}, {}), {name: float(count) for name, count in rows.items()}, keeps_)
+        return frozenset(arc for arc, count in passing.items() if count == 0)
+
+    def _keep_for_joins(self, compiler: Compiler, closed: frozenset[str]) -> None:
+        """Joins come first, also those whose outputs get nothing in this batch: later rows may need those of now."""
+        for join in self._graph.stream_joins:
+            if not closed.issuperset(self._graph.arcs_into(join.name)):
+                compiler.output(join.name, count=True)
 
     def _value_metrics(self, output: Output) -> list[str]:
         columns = valued_columns(self._graph, output.name)

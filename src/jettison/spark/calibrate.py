@@ -50,7 +50,7 @@ def assumed_profile(graph: Graph) -> Profile:
     return Profile(
         cost_us={operator.name: _SINK_US for operator in graph.operators},
         selectivity={},
-        fixed_ms=_TRIGGER_MS + _JOB_MS * len(graph.outputs),
+        fixed_ms=_TRIGGER_MS + _JOB_MS * _jobs(graph),
         read_us={source.name: 0.5 for source in graph.sources},
         drop_us=_DROP_US,
     )
@@ -111,7 +111,7 @@ def _calibrated(
         passes[operator.name] = max(flow[operator.name], 0.5) / entering if entering else 1.0
     all_reading_ms = sum(read_us[source.name] * counts[source.name] / 1000 for source in graph.sources)
     shared = _choose_shared(graph, compiler, times_ms, all_reading_ms)
-    fixed_ms = _TRIGGER_MS + max(_JOB_MS, empty_ms) * len(graph.outputs)
+    fixed_ms = _TRIGGER_MS + max(_JOB_MS, empty_ms) * _jobs(graph)
     cost_us, read_us = _repeated(graph, shared, cost_us, read_us)
     look_us = {
         source.name: _look_us(source, sample[source.name], source_ms[source.name], counts[source.name], columns)
@@ -150,6 +150,11 @@ def _look_us(source: Source, rows: DataFrame, source_ms: float, count: float, co
         return 0.0
     looked = rows.where(" AND ".join(f"xxhash64({look_at(source, column)}) <> 0" for column in inside))
     return max(0.0, 1000 * (_time_ms(looked)[0] - source_ms) / count)
+
+
+def _jobs(graph: Graph) -> int:
+    """Jobs of a batch: one per output, and for every join of streams the two that write what waits."""
+    return len(graph.outputs) + 2 * len(graph.stream_joins)
 
 
 def _choose_shared(

@@ -5,6 +5,7 @@ checkpoint/profile.json   costs and selectivities as last known
 checkpoint/plans/         the plan of each batch, written before it runs
 checkpoint/ledger/        what was shed
 checkpoint/rejects/       rows that did not parse
+checkpoint/state/         what joins of streams keep
 checkpoint/spark/         Spark's own checkpoint
 """
 
@@ -32,10 +33,12 @@ class Checkpoint:
     def __init__(self, path: str, graph: Graph, spark: SparkSession) -> None:
         self.path = resolved(path, spark)
         self.spark_path = f"{self.path}/spark"
+        self.state_path = f"{self.path}/state"
         self._lock = _lock(self.path)
         try:
             self._folder = open_folder(self.path, spark)
             self.spark_folder = open_folder(self.spark_path, spark)
+            self.state_folder = open_folder(self.state_path, spark)
             self.plans = PlanLog(self._folder)
             self.ledger = Ledger(self._folder)
             self._claim(graph)

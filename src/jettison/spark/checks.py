@@ -13,6 +13,7 @@ from jettison.network.kafka import Kafka
 from jettison.network.operators import Join
 from jettison.plan.plan import Plan
 from jettison.spark.compile import Compiler
+from jettison.spark.join_state import Schemas
 from jettison.spark.kafka import read_stream
 from jettison.spark.sinks import ParquetSink, Sink, as_sink
 
@@ -74,9 +75,13 @@ def check_statics(graph: Graph, statics: Mapping[str, DataFrame]) -> dict[str, D
 
 def check_compiles(
     spark: SparkSession, graph: Graph, sources: Mapping[str, DataFrame], statics: Mapping[str, DataFrame]
-) -> None:
-    """Let Spark analyse the whole network on no rows, so that a fault shows before anything runs."""
+) -> Schemas:
+    """Let Spark analyse the whole network on no rows, so that a fault shows before anything runs.
+
+    What joins of streams will have to keep shows too.
+    """
     empty = {name: spark.createDataFrame([], frame.schema) for name, frame in sources.items()}
     compiler = Compiler(graph, empty, Plan(), statics)
     for output in graph.outputs:
         compiler.output(output.name, count=False)
+    return compiler.sides

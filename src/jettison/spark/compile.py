@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
-from jettison.errors import JettisonError, StartError
+from jettison.errors import JettisonError, PlanError, StartError
 from jettison.network.graph import Graph, arc_name
 from jettison.network.needed import needed_columns
 from jettison.network.operators import (
@@ -23,18 +24,18 @@ from jettison.network.operators import (
     Operator,
     Select,
     Source,
+    StreamJoin,
     Union,
     Where,
     WithColumns,
     kind_of,
 )
 from jettison.network.schema import quoted
-from jettison.plan.plan import Plan, Semantic
+from jettison.plan.plan import ByKey, Drop, Plan, Semantic
 from jettison.spark.drops import (
     HIDDEN,
     IDENTITY,
     LOOK,
-    LOOK_TIME,
     RECORD,
     TIME,
     identity_of,
@@ -42,11 +43,15 @@ from jettison.spark.drops import (
     keeps,
     passes,
 )
+from jettison.spark.pairs import check_sides, paired, waiting
 from jettison.spark.reasons import reason_of
 from jettison.spark.values import value_metrics, valued_columns
 
 CORRUPT = "_jt_corrupt"
 BODY = "_jt_body"
+
+Joiner = Callable[[StreamJoin, DataFrame | None, DataFrame | None], DataFrame]
+"""Pairs the rows of two streams; None stands for a side that has no rows in this batch."""
 
 
 @dataclass
@@ -90,7 +95,11 @@ class Known:
 
 
 class Compiler:
-    """Builds the frames of one batch. Frames of `shared` operators are built once and persisted."""
+    """Builds the frames of one batch. Frames of `shared` operators are built once and persisted.
+
+    Joins of streams pair what is in this batch, unless `joiner` knows of rows from before. On `closed` arcs there are
+    no rows in this batch.
+    """
 
     def __init__(
         self,
@@ -101,6 +110,8 @@ class Compiler:
         shared: frozenset[str] = frozenset(),
         known: Known | None = None,
         whole: frozenset[str] = frozenset(),
+        joiner: Joiner | None = None,
+        closed: frozenset[str] = frozenset(),
     ) -> None:
         self.known = known or Known()
         self._graph = graph
@@ -109,6 +120,10 @@ class Compiler:
         self._statics = statics
         self._shared = shared
         self._whole = whole  # operators whose rows are wanted with all their columns
+        self._joiner = joiner or self._pair
+        self._closed = closed
+        self._joined: dict[str, DataFrame] = {}
+        self.sides: dict[str, tuple[StructType, StructType]] = {}  # of joins that paired this batch's rows alone
         self.persisted: dict[str, DataFrame] = {}
         self.counted = Counted()
 
@@ -127,6 +142,8 @@ class Compiler:
         before = self.counted.places()
         if isinstance(operator, Source):
             frame = self._source(operator, count)
+        elif isinstance(operator, StreamJoin):
+            frame = self._stream_join(operator, count)
         else:
             frames = [self._arc(tail, name, count) for tail in operator.inputs]
             frame = self._applied(operator, frames)
@@ -139,6 +156,25 @@ class Compiler:
             for place in self.counted.places() - before:
                 self.counted.within.setdefault(place, frame)
         return frame
+
+    def _stream_join(self, join: StreamJoin, count: bool) -> DataFrame:
+        """The pairs of a join, made once: the rows of a batch are kept for later ones when they are paired."""
+        if join.name not in self._joined:
+            arcs = zip(join.inputs, self._graph.arcs_into(join.name), strict=True)
+            left, right = (None if arc in self._closed else self._arc(tail, join.name, count) for tail, arc in arcs)
+            self._joined[join.name] = self._joiner(join, left, right)
+        return self._joined[join.name]
+
+    def _pair(self, join: StreamJoin, left: DataFrame | None, right: DataFrame | None) -> DataFrame:
+        assert left is not None
+        assert right is not None
+        check_sides(join, left, right)
+        try:
+            left, right = waiting(join, 0, left), waiting(join, 1, right)
+            self.sides[join.name] = (left.schema, right.schema)
+            return paired(join, left, right)
+        except AnalysisException as error:
+            raise StartError(f"join {join.name!r}: {reason_of(error)}") from error
 
     def _closed_counted(self, name: str, frame: DataFrame) -> DataFrame:
         """Count what reaches arcs that let nothing through: what is behind them may never be built."""
@@ -262,46 +298,57 @@ def dropped_raw(
     With `shed`, the rows that do not pass. A value that the drop judges by is parsed alone, where that can be done.
     """
     frame = identified(source, raw, columns, known)
-    early, late = _conditions(source, columns, plan)
-    looks = {name: sql for name, (sql, _) in early.items() if sql is not None}
+    early, late, looks = _conditions(source, columns, plan)
     if looks:
-        frame = known.select(frame, ["*", *(f"{sql} AS {name}" for name, sql in looks.items())])
+        frame = known.select(frame, ["*", *(f"{sql} AS {name}" for sql, name in looks.items())])
     if shed and not late:
-        return _passing(frame, [condition for _, condition in early.values()], shed, known)
+        return _passing(frame, early, shed, known)
     if not shed:
-        frame = _passing(frame, [condition for _, condition in early.values()], shed, known)
+        frame = _passing(frame, early, shed, known)
     if source.payload == "avro":
-        assert source.kafka is not None
-        schema = _literal(str(source.kafka.schema))
-        decoded = f"from_avro({source.payload_column}, {schema}, map('mode', 'PERMISSIVE')) AS {BODY}"
-        frame = known.select(frame, ["*", decoded])
+        frame = known.select(frame, ["*", f"{_decoded(source)} AS {BODY}"])
     elif source.payload is not None:
         frame = known.select(frame, ["*", f"{_body(source, columns)} AS {BODY}"])
-    return _passing(frame, [*(c for _, c in early.values()), *late] if shed else late, shed, known)
+    return _passing(frame, [*early, *late] if shed else late, shed, known)
 
 
-def _conditions(
-    source: Source, columns: Sequence[str], plan: Plan
-) -> tuple[dict[str, tuple[str | None, str]], list[str]]:
-    """What a plan asks of a source's rows: before parsing, with what must be parsed alone for it, and behind it."""
-    early: dict[str, tuple[str | None, str]] = {}
+def _conditions(source: Source, columns: Sequence[str], plan: Plan) -> tuple[list[str], list[str], dict[str, str]]:
+    """What a plan asks of a source's rows, in SQL: before parsing and behind it.
+
+    What is inside of a JSON payload and asked for is parsed alone, before: those expressions, by their hidden name.
+    """
+    looks: dict[str, str] = {}
+
+    def look(name: str) -> str:
+        if name in columns:
+            return quoted(name)
+        declared = next((each for each, _ in source.schema if each.lower() == name.lower()), None)
+        if declared is None:
+            given = ", ".join(each for each, _ in source.schema)
+            raise PlanError(f"the drop on source {source.name!r} is by {name!r}, which it has not. It has: {given}.")
+        if source.payload != "json":
+            return f"{BODY}.{quoted(declared)}"
+        return looks.setdefault(_alone(source, declared), f"{LOOK}{len(looks)}")
+
+    early: list[str] = []
     late: list[str] = []
     since_s, drop = plan.stale.get(source.name), plan.drops.get(source.name)
+    asked: list[tuple[tuple[str, ...], str]] = []
     if since_s is not None and source.event_time is not None:
-        moment = raw_time(source, columns)
-        if moment is None:
-            late.append(is_fresh(since_s, f"{BODY}.{quoted(source.event_time)}"))
-        else:
-            early[LOOK_TIME] = (moment, is_fresh(since_s, LOOK_TIME))
-    if isinstance(drop, Semantic) and drop.column not in columns:
-        value = look_at(source, drop.column)
-        if source.payload == "json":
-            early[LOOK] = (value, keeps(source.name, drop, LOOK))
-        else:
-            late.append(keeps(source.name, drop, value))
-    elif drop is not None:
-        early[IDENTITY] = (None, keeps(source.name, drop))
-    return early, late
+        asked.append(((source.event_time,), is_fresh(since_s, look(source.event_time))))
+    if drop is not None:
+        asked.append((_judged_by(drop), keeps(source.name, drop, look)))
+    for names, condition in asked:
+        parsed_first = source.payload not in (None, "json") and not set(names) <= set(columns)
+        (late if parsed_first else early).append(condition)
+    return early, late, looks
+
+
+def _judged_by(drop: Drop) -> tuple[str, ...]:
+    """Columns that a drop looks at."""
+    if isinstance(drop, ByKey):
+        return drop.columns
+    return (drop.column,) if isinstance(drop, Semantic) else ()
 
 
 def _passing(frame: DataFrame, conditions: Sequence[str], shed: bool, known: Known) -> DataFrame:
@@ -316,6 +363,11 @@ def look_at(source: Source, column: str) -> str:
     """One value inside a source's payload as a number, in SQL: of JSON it is parsed alone, else the record is."""
     name = next(name for name, _ in source.schema if name.lower() == column.lower())
     return f"double({_alone(source, name) if source.payload == 'json' else f'{BODY}.{quoted(name)}'})"
+
+
+def _decoded(source: Source) -> str:
+    assert source.kafka is not None
+    return f"from_avro({source.payload_column}, {_literal(str(source.kafka.schema))}, map('mode', 'PERMISSIVE'))"
 
 
 def _body(source: Source, columns: Sequence[str]) -> str:

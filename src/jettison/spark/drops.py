@@ -2,25 +2,24 @@
 
 A random drop keeps a row when `hash(identity, seed of the arc) < keep share`. Spark compiles a filter anew when a
 number in it changes. So the share stands in an array, which compiled code gets as an object, and the index is no
-constant. A semantic drop has a share for every cell of values in that array, and the index is the value's cell.
+constant. A semantic drop has a share for every cell of values in that array, and the index is the value's cell. A drop
+by key hashes the key's columns, as text, so that an int and a long of the same value fare alike.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from jettison.network.schema import quoted
-from jettison.plan.plan import Drop, Plan, Random, Semantic
+from jettison.plan.plan import ByKey, Drop, Plan, Semantic
 
 IDENTITY = "_jt_id"
 TIME = "_jt_time"
 HIDDEN = (IDENTITY, TIME)
 KEY = "_jt_key"
 LOOK = "_jt_look"
-"""The value that a semantic drop judges by, where it had to be parsed for that."""
-LOOK_TIME = "_jt_look_time"
-"""The event time, where it had to be parsed to find what is stale."""
+"""What a drop judges by (a value, a key, the time), where it had to be parsed for that; with a number."""
 RECORD = ("_jt_topic", "_jt_partition", "_jt_offset")
 """What identifies a record of Kafka, in the columns of a stream that is read from there."""
 
@@ -32,22 +31,26 @@ def arc_seed(arc: str) -> int:
     return int.from_bytes(hashlib.blake2b(arc.encode(), digest_size=4).digest(), "big")
 
 
-def keeps(arc: str, drop: Drop, value: str | None = None) -> str:
-    """The condition, in SQL, under which a row passes the drop on an arc; never null.
-
-    `value` is the expression of the value that a semantic drop judges by, where that is not simply its column.
+def keeps(arc: str, drop: Drop, column: Callable[[str], str] = quoted) -> str:
+    """The condition, in SQL, under which a row passes the drop on an arc, never null; `column` is a column's SQL there.
 
     >>> from jettison.plan.plan import Random
     >>> keeps("trips", Random(0.25))
     'shiftrightunsigned(xxhash64(_jt_id, 4148347162L), 44) < array(262144)[int(_jt_id & 0)]'
+    >>> from jettison.plan.plan import ByKey
+    >>> keeps("trips", ByKey(("zone",), 0.25, "trips"))
+    'shiftrightunsigned(xxhash64(string(`zone`), 4148347162L), 44) < array(262144)[int(_jt_id & 0)]'
     """
-    if drop.keep == 0 and isinstance(drop, Random):
+    if drop.keep == 0 and not isinstance(drop, Semantic):
         return "false"
-    judged = f"shiftrightunsigned(xxhash64({IDENTITY}, {arc_seed(arc)}L), {64 - _BITS})"
+    seed, judged = arc_seed(arc), IDENTITY
+    if isinstance(drop, ByKey):
+        seed, judged = arc_seed(drop.seed), ", ".join(f"string({column(name)})" for name in drop.columns)
+    drawn = f"shiftrightunsigned(xxhash64({judged}, {seed}L), {64 - _BITS})"
     if isinstance(drop, Semantic):
         shares = ", ".join(str(round(share * 2**_BITS)) for share in drop.keeps)
-        return f"{judged} < array({shares})[{cell(drop.bounds, value or f'double({quoted(drop.column)})')}]"
-    return f"{judged} < array({round(drop.keep * 2**_BITS)})[int({IDENTITY} & 0)]"
+        return f"{drawn} < array({shares})[{cell(drop.bounds, f'double({column(drop.column)})')}]"
+    return f"{drawn} < array({round(drop.keep * 2**_BITS)})[int({IDENTITY} & 0)]"
 
 
 def is_fresh(since_s: float, time: str = TIME) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlparse
@@ -11,13 +12,18 @@ from pyspark.sql import SparkSession
 
 
 class Folder(Protocol):
-    """A folder of small text files. `write` replaces a file in one step: a reader sees the old or the new one."""
+    """A folder of small text files. `write` replaces a file in one step: a reader sees the old or the new one.
+
+    `delete` removes a file, or a folder with all that is in it; what is gone already is no fault.
+    """
 
     def read(self, name: str) -> str | None: ...
 
     def write(self, name: str, text: str) -> None: ...
 
     def names(self, below: str) -> list[str]: ...
+
+    def delete(self, name: str) -> None: ...
 
 
 class LocalFolder:
@@ -50,6 +56,13 @@ class LocalFolder:
         if not folder.is_dir():
             return []
         return sorted(path.name for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
+
+    def delete(self, name: str) -> None:
+        target = self._path / name
+        if target.is_dir():
+            shutil.rmtree(target)
+        else:
+            target.unlink(missing_ok=True)
 
 
 class HadoopFolder:
@@ -91,6 +104,9 @@ class HadoopFolder:
         files = [status for status in self._files.listStatus(self._at(below)) if status.isFile()]
         found = [str(status.getPath().getName()) for status in files]
         return sorted(name for name in found if not name.startswith(".") and not name.endswith((".draft", ".crc")))
+
+    def delete(self, name: str) -> None:
+        self._files.delete(self._at(name), True)
 
 
 def resolved(path: str, spark: SparkSession) -> str:

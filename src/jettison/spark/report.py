@@ -45,6 +45,7 @@ class Report:
     infeasible: str | None
     outputs: Mapping[str, OutputReport]
     rows_gone: int = 0
+    rows_late: int = 0
     topics: Mapping[str, TopicSample] = field(default_factory=dict)
 
     def __str__(self) -> str:
@@ -66,6 +67,8 @@ class Report:
             )
         if self.rows_gone:
             lines.append(f"{self.rows_gone:,} records were gone from Kafka before they were read")
+        if self.rows_late:
+            lines.append(f"{self.rows_late:,} rows came late to a join of streams: their partners may have gone")
         if self.rows_without_time:
             lines.append(f"{self.rows_without_time:,} rows have no event time: they count in no latency")
         if self.infeasible:
@@ -89,6 +92,7 @@ class Totals:
     rejected: int = 0
     timeless: int = 0
     gone: int = 0
+    late: int = 0
     topics: dict[str, TopicSample] = field(default_factory=dict)
     slowest_ms: float = 0.0
     over_budget: int = 0
@@ -110,6 +114,7 @@ class Totals:
         self.rejected += sum(sample.rejected.values())
         self.timeless += sum(sample.timeless.values())
         self.gone += sum(sample.gone.values())
+        self.late += sum(sample.late.values())
         self.topics.update(sample.topics)
         self.slowest_ms = max(self.slowest_ms, sample.duration_ms)
         self.over_budget += sample.duration_ms > self.budget_ms
@@ -170,5 +175,6 @@ class Totals:
             infeasible,
             outputs,
             self.gone,
+            self.late,
             dict(self.topics),
         )

@@ -30,6 +30,7 @@ from jettison.spark.calibrate import LEAST_ROWS, assumed_profile, calibrate
 from jettison.spark.checkpoint import Checkpoint
 from jettison.spark.checks import check_compiles, check_paths, check_sinks, check_statics, opened
 from jettison.spark.freshness import count_fresh, may_be_stale
+from jettison.spark.join_state import JoinState
 from jettison.spark.kafka import hint
 from jettison.spark.live import LiveView
 from jettison.spark.logs import Ledger, Logged
@@ -113,16 +114,16 @@ def start(
     rejects_sink = None if rejects is None else as_sink("rejects", rejects)
     check_paths({**chosen, **{f"on_shed {n}": s for n, s in shed_sinks.sinks.items()}, "rejects": rejects_sink})
     tables = check_statics(graph, statics or {})
-    check_compiles(spark, graph, frames, tables)
+    sides = check_compiles(spark, graph, frames, tables)
     if profile is not None:
         profile.check(graph)
     folder = Checkpoint(checkpoint or tempfile.mkdtemp(prefix="jettison-"), graph, spark)
     metrics, runner, reader = None, None, None
     try:
         metrics = None if metrics_port is None else Metrics(metrics_port)
-        runner = BatchRunner(
-            spark, graph, chosen, tables, rejects_sink or ParquetSink(f"{folder.path}/rejects"), shed_sinks
-        )
+        aside = rejects_sink or ParquetSink(f"{folder.path}/rejects")
+        joins = JoinState(spark, folder.state_folder, folder.state_path, sides) if sides else None
+        runner = BatchRunner(spark, graph, chosen, tables, aside, shed_sinks, joins)
         reader = Reader(spark, graph, folder, countable=all(is_bare(frame) for frame in frames.values()))
         run = Run(spark, graph, runner, reader, tables, settings, folder, profile, shared, metrics, live)
         run.begin(frames)
@@ -350,6 +351,7 @@ class Run:
             outputs=measured.outputs,
             rejected=measured.rejected,
             timeless=measured.timeless,
+            late=measured.late,
             gone=reading.gone,
             skipped=reading.skipped,
             topics=self._reader.lag(batch),

@@ -34,8 +34,9 @@ class BatchSample:
     """Rows, times and results of one batch.
 
     `rows_in` counts what arrived at each source and was read, `arcs` what reached an arc and passed its drop, where
-    that was counted, `skipped` the records that were passed over unread, `gone` those that a source had lost before.
-    `values` tells, by "operator.column", how values that outputs are valued by are spread behind the drops.
+    that was counted, `skipped` the records that were passed over unread, `gone` those that a source had lost before,
+    `late` by join of streams the rows that came behind the watermark, whose partners may have gone. `values` tells, by
+    "operator.column", how values that outputs are valued by are spread behind the drops.
     `parts_ms` splits the batch's time: deciding, each output's job, and the trigger's own bookkeeping.
     """
 
@@ -48,6 +49,7 @@ class BatchSample:
     outputs: Mapping[str, OutputSample] = field(default_factory=dict)
     rejected: Mapping[str, int] = field(default_factory=dict)
     timeless: Mapping[str, int] = field(default_factory=dict)
+    late: Mapping[str, int] = field(default_factory=dict)
     gone: Mapping[str, int] = field(default_factory=dict)
     skipped: Mapping[str, int] = field(default_factory=dict)
     topics: Mapping[str, TopicSample] = field(default_factory=dict)
