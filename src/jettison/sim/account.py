@@ -1,4 +1,4 @@
-"""An account of every tuple: what arrived, was shed, was taken up, was given on, and came out after how long.
+"""An account of every tuple: what was shed, was taken up, was given on, and came out after how long.
 
 On every arc, what entered is what was shed, what was taken up by the operator behind it, and what still waits. What an
 operator took and did not give on was filtered (below 0 where it makes more of less).
@@ -12,26 +12,26 @@ from jettison.network.graph import Graph
 from jettison.network.operators import Output
 from jettison.sim.cells import Matrix, Vector
 from jettison.sim.quantiles import weighted_quantiles
+from jettison.sim.trains import by_cell, by_train
 
 
 class Account:
-    """Counts by cell, added up over a run."""
+    """Tuples of a whole run: by arc and operator, and by cell where they are lost or delivered."""
 
     def __init__(self, graph: Graph, cells: int) -> None:
         self.graph = graph
-        self.arrived = {source.name: np.zeros(cells) for source in graph.sources}
         self.shed = {arc: np.zeros(cells) for arc in graph.arcs}
-        self.taken = {arc: np.zeros(cells) for arc in graph.arcs}
-        self.gave = {operator.name: np.zeros(cells) for operator in graph.operators if not isinstance(operator, Output)}
+        self.taken = dict.fromkeys(graph.arcs, 0.0)
+        self.gave = {operator.name: 0.0 for operator in graph.operators if not isinstance(operator, Output)}
         self.delivered = {output.name: np.zeros(cells) for output in graph.outputs}
         self._late_ms: dict[str, list[Vector]] = {output.name: [] for output in graph.outputs}
         self._rows: dict[str, list[Vector]] = {output.name: [] for output in graph.outputs}
 
-    def deliver(self, output: str, late_ms: Vector, counts: Matrix) -> None:
+    def deliver(self, output: str, late_ms: Vector, trains: Matrix) -> None:
         """Trains that came out, and how late each of them is."""
-        self.delivered[output] += counts.sum(axis=0)
+        self.delivered[output] += by_cell(trains)
         self._late_ms[output].append(late_ms)
-        self._rows[output].append(counts.sum(axis=1))
+        self._rows[output].append(by_train(trains))
 
     def mark(self) -> dict[str, int]:
         """Where the deliveries of each output stand now, for `latency_ms` of what comes after."""
@@ -43,11 +43,6 @@ class Account:
             return None
         late_ms, rows = np.concatenate(self._late_ms[output][since:]), np.concatenate(self._rows[output][since:])
         return weighted_quantiles(late_ms, rows, shares)
-
-    def entered(self, arc: str) -> Vector:
-        """What reached an arc: what arrived at a source, or what the operator before it gave."""
-        tail = arc.rpartition(">")[0]
-        return self.gave[tail] if tail else self.arrived[arc]
 
     def lost(self, passes: dict[str, Vector]) -> dict[str, Vector]:
         """What each output would have got of the tuples that were shed, at selectivities `passes` by operator."""

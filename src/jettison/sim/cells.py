@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jettison.errors import NetworkError
+from jettison.network.graph import Graph
 from jettison.plan.plan import Drop
 from jettison.statistics.profile import Profile
 
@@ -50,6 +51,16 @@ class Cells:
         for name, vector in self.arriving.items():
             if abs(sum(vector) - 1) > _TOLERANCE:
                 raise NetworkError(f"cells arriving of {name!r} sums to {sum(vector):g}: shares of a whole sum to 1.")
+
+    def check(self, graph: Graph) -> None:
+        """Raise when a vector belongs to no source or operator."""
+        sources = [source.name for source in graph.sources]
+        for what, vectors, names in (("arriving", self.arriving, sources), ("passes", self.passes, graph.by_name)):
+            for name in vectors:
+                if name not in names:
+                    raise NetworkError(
+                        f"cells {what}: network {graph.name!r} has no {name!r} there; it has: {', '.join(names)}."
+                    )
 
 
 def arriving_vector(source: str, cells: Cells) -> Vector:

@@ -22,7 +22,7 @@ class Chance:
     def __init__(self, seed: int, *, noise: bool = True, slowness_share: float = 0.0) -> None:
         self._outcomes = np.random.default_rng([seed, 0])
         self._slowness = np.random.default_rng([seed, 1])
-        self._noise = noise
+        self.noise = noise
         self._slowness_share = slowness_share
 
     def passing(self, counts: Matrix, shares: Vector) -> Matrix:
@@ -30,7 +30,7 @@ class Chance:
 
         A share of 2.3 makes two of each tuple, and a third with a chance of .3: a binomial draw for the broken part.
         """
-        if not self._noise:
+        if not self.noise:
             return counts * shares
         if counts.size == 1:  # drawing for a single number takes a twentieth of the time
             whole, rest = divmod(shares.item(), 1.0)
@@ -42,7 +42,7 @@ class Chance:
 
     def spread(self, rows: Vector, shares: Vector) -> Matrix:
         """Trains of `rows` tuples, spread over the cells by their shares."""
-        if not self._noise or shares.size == 1:
+        if not self.noise or shares.size == 1:
             return rows[:, np.newaxis] * shares
         return self._outcomes.multinomial(rows.astype(np.int64), shares).astype(float)
 

@@ -17,10 +17,11 @@ from jettison.sim.chance import Chance
 from jettison.sim.machine import Machine
 from jettison.sim.micro_batch import MicroBatch
 from jettison.sim.result import LATENCIES, OutputResult, SimBatch, SimResult, share_of
+from jettison.sim.round_robin import RoundRobin
 from jettison.sim.scheduler import Scheduler
 from jettison.statistics.profile import Profile
 
-SCHEDULERS: Mapping[str, Callable[[Machine, Controller], Scheduler]] = {"batch": MicroBatch}
+SCHEDULERS: Mapping[str, Callable[[Machine, Controller], Scheduler]] = {"batch": MicroBatch, "round-robin": RoundRobin}
 """Who runs when, by name."""
 
 _PLANNING_S_PER_OPERATOR = 0.001
@@ -67,6 +68,7 @@ def simulate(
     graph.check_complete()
     true, cells = truth or profile, cells or Cells()
     true.check(graph)
+    cells.check(graph)
     chance = Chance(seed, noise=noise, slowness_share=noise_share)
     arrivals = Arrivals(graph, rates, 1000 * seconds, cells, chance)
     settings = Settings(trigger_ms, headroom, shedding)
@@ -102,19 +104,17 @@ def _result(
             {} if late is None else dict(zip(LATENCIES, late, strict=True)),
             tuple(zip(rows.tolist(), gone.tolist(), strict=True)),
         )
-    taken = {name: sum(float(account.taken[arc].sum()) for arc in graph.arcs_into(name)) for name in account.gave}
-    queued = running.queues()
-    waiting = {source.name: queued.get(source.name, 0.0) for source in graph.sources}
+    taken = {name: sum(account.taken[arc] for arc in graph.arcs_into(name)) for name in account.gave}
     return SimResult(
         graph.name,
         scheduler,
         seconds,
         seed,
         batches,
-        {name: float(rows.sum()) + waiting[name] for name, rows in account.arrived.items()},
+        machine.arrivals.rows(0.0, machine.arrivals.end_ms),
         {arc: float(rows.sum()) for arc, rows in account.shed.items() if rows.any()},
-        {name: taken[name] - float(account.gave[name].sum()) for name in account.gave},
-        queued,
+        {name: taken[name] - account.gave[name] for name in account.gave},
+        running.queues(),
         outputs,
         sum(output.qos.priority * outputs[output.name].utility for output in graph.outputs),
         running.controller.infeasible,

@@ -18,7 +18,7 @@ from jettison.sim.cells import Matrix
 from jettison.sim.machine import Machine
 from jettison.sim.result import SimBatch
 from jettison.sim.scheduler import latencies
-from jettison.statistics.samples import LATENCY_QUANTILES, BatchSample, OutputSample
+from jettison.statistics.samples import BatchSample, OutputSample
 
 _SLACK_MS = 1e-6
 
@@ -62,10 +62,7 @@ class MicroBatch:
         ended_ms = started_ms + duration_ms
         for name, counts in delivered.items():
             account.deliver(name, ended_ms - trains.times_ms, counts)
-        outputs = {
-            name: OutputSample(round(float(counts.sum())), account.latency_ms(name, LATENCY_QUANTILES, seen[name]))
-            for name, counts in delivered.items()
-        }
+        outputs = {name: OutputSample(round(float(counts.sum()))) for name, counts in delivered.items()}
         self.controller.record(
             BatchSample(
                 self._batch, started_ms, interval_ms, duration_ms, rows, arcs=arcs, outputs=outputs, plan_row=plan.row
@@ -98,20 +95,18 @@ class MicroBatch:
             entering = np.zeros((len(trains.times_ms), machine.cells.count))
             for arc, tail in zip(stage.arcs, stage.tails or (None,), strict=True):
                 counts = trains.counts[arc] if tail is None else gave[tail]
-                if tail is None:
-                    account.arrived[arc] += counts.sum(axis=0)
                 if arc in gates:
                     kept = machine.chance.passing(counts, gates[arc].keeps)
                     work_us += gates[arc].judging_us * float(counts.sum())
                     account.shed[arc] += (counts - kept).sum(axis=0)
                     arcs[arc] = (round(float(counts.sum())), round(float(kept.sum())))
                     counts = kept
-                account.taken[arc] += counts.sum(axis=0)
+                account.taken[arc] += float(counts.sum())
                 entering += counts
             work_us += stage.cost_us * float(entering.sum())
             if stage.is_output:
                 delivered[stage.name] = entering
             else:
                 gave[stage.name] = entering if stage.passes is None else machine.chance.passing(entering, stage.passes)
-                account.gave[stage.name] += gave[stage.name].sum(axis=0)
+                account.gave[stage.name] += float(gave[stage.name].sum())
         return arcs, delivered, work_us

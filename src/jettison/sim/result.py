@@ -89,7 +89,7 @@ class SimResult:
     seconds: float
     seed: int
     batches: tuple[SimBatch, ...]
-    arrived: Mapping[str, float]
+    arrived: Mapping[str, int]
     shed: Mapping[str, float]
     filtered: Mapping[str, float]
     queued: Mapping[str, float]
