@@ -4,30 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from jettison.errors import StartError
 from jettison.network.graph import Graph
 from jettison.network.rates import Constant, Rate
-from jettison.sim.cells import Cells, Matrix, Vector, arriving_vector
+from jettison.sim.cells import Cells, arriving_vector
 from jettison.sim.chance import Chance
+from jettison.sim.trains import Trains
 
 LONGEST_SLICE_MS = 100.0
 """No train spans more time than this; its tuples count as arriving in the middle of it."""
-
-
-@dataclass(frozen=True)
-class Trains:
-    """Trains of all sources over the same slices of time: `counts[source]` is trains x cells."""
-
-    times_ms: Vector
-    counts: Mapping[str, Matrix]
-
-    @property
-    def rows(self) -> dict[str, int]:
-        return {source: round(float(counts.sum())) for source, counts in self.counts.items()}
 
 
 class Arrivals:

@@ -75,8 +75,12 @@ def simulate(
     controller = Controller(graph, settings, profile, clock=planning_clock(graph))
     machine = Machine(graph, true, cells, arrivals, chance, Account(graph, cells.count))
     running = SCHEDULERS[scheduler](machine, controller)
-    batches = tuple(iter(running.step, None))
-    return _result(running, batches, scheduler=scheduler, seconds=seconds, seed=seed)
+    batches: list[SimBatch] = []
+    infeasible = None
+    while (batch := running.step()) is not None:
+        batches.append(batch)
+        infeasible = controller.infeasible or infeasible
+    return _result(running, tuple(batches), infeasible, scheduler=scheduler, seconds=seconds, seed=seed)
 
 
 def planning_clock(graph: Graph) -> Callable[[], float]:
@@ -89,7 +93,13 @@ def planning_clock(graph: Graph) -> Callable[[], float]:
 
 
 def _result(
-    running: Scheduler, batches: tuple[SimBatch, ...], *, scheduler: str, seconds: float, seed: int
+    running: Scheduler,
+    batches: tuple[SimBatch, ...],
+    infeasible: str | None,
+    *,
+    scheduler: str,
+    seconds: float,
+    seed: int,
 ) -> SimResult:
     machine, account, graph = running.machine, running.machine.account, running.machine.graph
     lost = account.lost({name: pass_vector(name, machine.truth, machine.cells) for name in account.gave})
@@ -117,5 +127,5 @@ def _result(
         running.queues(),
         outputs,
         sum(output.qos.priority * outputs[output.name].utility for output in graph.outputs),
-        running.controller.infeasible,
+        infeasible,
     )

@@ -13,11 +13,11 @@ import numpy as np
 from jettison.control.loop import Controller
 from jettison.plan.plan import Plan
 from jettison.plan.problem import Problem
-from jettison.sim.arrivals import Trains
 from jettison.sim.cells import Matrix
 from jettison.sim.machine import Machine
 from jettison.sim.result import SimBatch
 from jettison.sim.scheduler import latencies
+from jettison.sim.trains import Trains
 from jettison.statistics.samples import BatchSample, OutputSample
 
 _SLACK_MS = 1e-6
@@ -73,6 +73,7 @@ class MicroBatch:
         return SimBatch(
             self._batch - 1,
             started_ms,
+            interval_ms,
             duration_ms,
             rows,
             truth.load_us / (1000 * interval_ms),

@@ -18,12 +18,14 @@ Latency = Mapping[str, float]
 class SimBatch:
     """One batch (of a round-robin scheduler: one control interval).
 
-    `load` is the work of what arrived, nothing shed, over the capacity of the time in which it arrived. `keeps` is
-    the share that each drop has kept, `latency_ms` holds the outputs that got anything, `queues` what waits at the end.
+    `rows_in` arrived within `interval_ms`; the machine was busy for `duration_ms`. `load` is the work of these rows,
+    nothing shed, over the capacity of that interval. `keeps` is the share that each drop has kept, `latency_ms` holds
+    the outputs that got anything, `queues` what waits at the end.
     """
 
     batch: int
     started_ms: float
+    interval_ms: float
     duration_ms: float
     rows_in: Mapping[str, int]
     load: float
@@ -37,6 +39,7 @@ class SimBatch:
         return {
             "batch": self.batch,
             "started_ms": self.started_ms,
+            "interval_ms": self.interval_ms,
             "duration_ms": self.duration_ms,
             "rows_in": dict(self.rows_in),
             "load": self.load,
@@ -81,7 +84,8 @@ class OutputResult:
 class SimResult:
     """A whole run. `shed` and `queued` are by arc, `filtered` by operator: tuples in less tuples out.
 
-    `utility` is the sum of priority x utility over the outputs, at the shares delivered over the whole run.
+    `utility` is the sum of priority x utility over the outputs, at the shares delivered over the whole run, and
+    `infeasible` says why plans did not fit, if some did not.
     """
 
     network: str

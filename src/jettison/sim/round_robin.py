@@ -109,6 +109,7 @@ class RoundRobin:
         return SimBatch(
             self._batch - 1,
             started_ms,
+            settings.trigger_ms,
             spent_us / 1000,
             self._rows,
             load_us / (1000 * settings.trigger_ms),

@@ -1,12 +1,27 @@
-"""Trains of tuples: counts by train and cell, summed either way.
+"""Trains: tuples that arrived within a short slice of time are not followed one by one, but counted by cell.
 
-Most are a single number. Summing that takes ten times as long as reading it, and a round-robin scheduler does little
-else: hence the short ways here.
+Trains are a matrix, trains x cells, and most are a single number. Summing that takes ten times as long as reading it,
+and a round-robin scheduler does little else: hence the short ways here.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 from jettison.sim.cells import Matrix, Vector
+
+
+@dataclass(frozen=True)
+class Trains:
+    """Trains of all sources over the same slices of time: `counts[source]` is trains x cells."""
+
+    times_ms: Vector
+    counts: Mapping[str, Matrix]
+
+    @property
+    def rows(self) -> dict[str, int]:
+        return {source: round(rows_in(counts)) for source, counts in self.counts.items()}
 
 
 def rows_in(trains: Matrix) -> float:
