@@ -33,9 +33,9 @@ class Chance:
         if not self.noise:
             return counts * shares
         if counts.size == 1:  # drawing for a single number takes a twentieth of the time
-            whole, rest = divmod(shares.item(), 1.0)
-            rows = counts.item()
-            return np.array([[whole * rows + (self._outcomes.binomial(int(rows), rest) if rest else 0.0)]])
+            rows, share = counts.item(), shares.item()
+            whole, rest = (0.0, share) if share < 1 else divmod(share, 1.0)
+            return np.array([[whole * rows + self._outcomes.binomial(int(rows), rest)]])
         wholes = np.floor(shares)
         drawn: Matrix = wholes * counts + self._outcomes.binomial(counts.astype(np.int64), shares - wholes)
         return drawn

@@ -23,7 +23,7 @@ from jettison.sim.machine import Gate, Machine, Stage
 from jettison.sim.queues import ArcQueue
 from jettison.sim.result import SimBatch
 from jettison.sim.scheduler import latencies
-from jettison.sim.trains import by_cell, rows_in
+from jettison.sim.trains import Trains, by_cell, rows_in
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample, OutputSample
 
@@ -72,6 +72,7 @@ class RoundRobin:
         self._tick = 0
         self._debt_us = 0.0
         self._batch = 0
+        self._arriving: Trains
         self._rows = {source.name: 0 for source in machine.graph.sources}
 
     def queues(self) -> dict[str, float]:
@@ -163,11 +164,16 @@ class RoundRobin:
         return spent_us
 
     def _arrive(self) -> None:
-        """Queue what arrived during the last tick."""
-        if self._tick > 0:
-            arrived = self.machine.arrivals.between(self._tick_ms * (self._tick - 1), self._tick_ms * self._tick)
-            for name, trains in arrived.counts.items():
-                self._queues[name].put(arrived.times_ms, trains, rows_in(trains))
+        """Queue what arrived during the last tick. (The trains of a whole interval, one per tick, are made at once.)"""
+        if self._tick == 0:
+            return
+        train = (self._tick - 1) % self._ticks
+        if train == 0:
+            began_ms = self._tick_ms * (self._tick - 1)
+            self._arriving = self.machine.arrivals.between(began_ms, began_ms + self._tick_ms * self._ticks)
+        for name, counts in self._arriving.counts.items():
+            trains = counts[train : train + 1]
+            self._queues[name].put(self._arriving.times_ms[train : train + 1], trains, rows_in(trains))
 
     def _run_tick(self, free_us: float) -> float:
         """Let arcs take turns until `free_us` is spent, what is owed from the last tick included; what they spent."""
@@ -178,7 +184,8 @@ class RoundRobin:
             turn = turns[place]
             place = place + 1 if place + 1 < len(turns) else 0
             if turn.queue.rows > 0:
-                left_us -= self._serve(turn, min(quantum_us, left_us), 1 - left_us / free_us)
+                allowed_us = quantum_us if quantum_us < left_us else left_us
+                left_us -= self._serve(turn, allowed_us, 1 - left_us / free_us)
                 idle = 0
             else:
                 idle += 1
