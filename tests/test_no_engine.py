@@ -17,6 +17,7 @@ WITHOUT_ENGINE = [
     "jettison.detect",
     "jettison.plan",
     "jettison.control",
+    "jettison.sim",
     "jettison.app.cli",
 ]
 

@@ -65,7 +65,7 @@ def test_the_commands_that_need_no_spark_work(monkeypatch: pytest.MonkeyPatch) -
     commands = [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("jettison ")]
     assert len(commands) >= 5
     for command in commands:
-        if command[0] in ("check", "plan", "explain") or command[:2] == ["experiment", "list"]:
+        if command[0] in ("check", "plan", "explain", "simulate") or command[:2] == ["experiment", "list"]:
             result = CliRunner().invoke(app, command)
             assert result.exit_code == 0, f"{command}: {result.output}"
 

@@ -73,7 +73,7 @@ def test_version() -> None:
 def test_bare_command_shows_all_commands() -> None:
     result = jettison()
     assert result.exit_code == 0
-    for command in ("check", "plan", "explain", "run", "demo", "kafka", "experiment"):
+    for command in ("check", "plan", "explain", "simulate", "run", "demo", "kafka", "experiment"):
         assert re.search(rf"^\W+{command}\b", result.stdout, re.MULTILINE), command
 
 
@@ -156,6 +156,15 @@ def test_check_refuses_what_is_no_specification(tmp_path: Path, content: bytes, 
         (["plan", TAXI, "--rows-per-s", "trips=many"], 2, "SOURCE=N"),
         (["plan", TAXI, "--rows-per-s", "trips=-1"], 1, "-1"),
         (["explain", TAXI, "--rows-per-s", "rides=1"], 1, "sources: trips"),
+        (["simulate", TAXI, "--for", "0"], 2, "--for"),
+        (["simulate", TAXI, "--for", "inf"], 2, "--for"),
+        (["simulate", TAXI, "--rate", "trips"], 2, "--rate 'trips' is not of the form SOURCE=N"),
+        (["simulate", TAXI, "--rate", "trips=-1"], 1, "-1"),
+        (["simulate", TAXI, "--rate", "rides=1"], 1, "sources: trips"),
+        (["simulate", TAXI, "--scheduler", "fifo"], 2, "round-robin"),
+        (["simulate", TAXI, "--seed", "-1"], 2, "--seed"),
+        (["simulate", TAXI, "--headroom", "0"], 1, "headroom is 0"),
+        (["simulate", TAXI, "--out", TAXI], 1, "taxi.yaml"),
         (["run", TAXI, "--for", "0"], 2, "--for"),
         (["run", TAXI, "--cores", "0"], 2, "--cores"),
         (["run", TAXI, "--metrics-port", "70000"], 2, "--metrics-port"),
@@ -276,6 +285,82 @@ def test_chosen_rows(count: int, most: int) -> None:
         assert (rows[0], rows[-1]) == (0, count - 1)
         assert len(rows) == min(most, count)
         assert needed in rows or most == 2
+
+
+# --- simulate -----------------------------------------------------------------------------------------------------
+
+
+def simulated(*arguments: object) -> dict[str, Any]:
+    result = jettison("simulate", *arguments, "--json")
+    assert result.exit_code == 0, result.output
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+@core
+def test_simulate_shows_outputs_and_says_what_it_is() -> None:
+    result = jettison("simulate", TAXI, "--rate", "trips=1_200_000", "--for", "10")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("simulation of network taxi, 10 s: trips 1,200,000 rows/s\n")
+    rows = re.findall(r"^ (\w+) +[\d,]+ +([\d.]+) % +[\d.]+ +([\d.]+ s *){4}$", result.stdout, re.MULTILINE)
+    assert {name: float(share) < 100 for name, share, _ in rows} == {"alarms": False, "prices": True, "busy": True}
+    assert "10 batches, 12,000,000 rows in" in result.stdout
+    assert "nothing was run or measured" in result.stdout
+    assert max(map(len, result.stdout.splitlines()[1:-2])) <= 80
+
+
+@core
+@pytest.mark.parametrize("scheduler", ["batch", "round-robin"])
+def test_simulate_takes_the_rate_of_the_generator(scheduler: str) -> None:
+    found = simulated(TAXI, "--for", "20", "--scheduler", scheduler)
+    assert found["simulation"] is True
+    assert found["arrived"] == {"trips": 15 * 50_000 + 5 * 1_500_000}
+    assert found["shed"]
+    assert not simulated(TAXI, "--for", "20", "--scheduler", scheduler, "--no-shedding")["shed"]
+
+
+@core
+def test_simulate_falls_back_to_the_profile_and_asks_for_a_rate(tmp_path: Path) -> None:
+    without = changed(tmp_path, "run", "sources", "trips", "generator", "rate", to=None)
+    assert simulated(without, "--for", "2")["arrived"] == {"trips": 3_000_000}
+    content = yaml.safe_load(without.read_text())
+    del content["profile"]["rows_per_s"]
+    del content["run"]
+    without.write_text(yaml.safe_dump(content))
+    assert_refused(jettison("simulate", without), 1, "'trips'", "--rate trips=")
+    assert simulated(without, "--for", "2", "--rate", "trips=10")["arrived"] == {"trips": 20}
+    del content["profile"]
+    without.write_text(yaml.safe_dump(content))
+    assert_refused(jettison("simulate", without), 1, "profile.cost_us")
+
+
+@core
+def test_simulate_names_a_rate_that_cannot_be(tmp_path: Path) -> None:
+    odd = changed(tmp_path, "run", "sources", "trips", "generator", "rate", "kind", to="bust")
+    assert_refused(jettison("simulate", odd), 1, "run.sources.trips.generator.rate", "'bust'", "burst")
+
+
+@core
+def test_simulate_is_the_same_for_the_same_seed() -> None:
+    first, again, other = (simulated(TAXI, "--for", "5", "--seed", seed) for seed in (3, 3, 4))
+    assert first == again
+    assert first["outputs"] != other["outputs"]
+
+
+@core
+def test_simulate_says_why_it_cannot_keep_up(tmp_path: Path) -> None:
+    slow = changed(tmp_path, "profile", "fixed_ms", to=2000.0)
+    result = jettison("simulate", slow, "--for", "10")
+    assert result.exit_code == 0
+    assert "cannot keep up" in result.stdout
+
+
+@core
+def test_simulate_draws(tmp_path: Path) -> None:
+    result = jettison("simulate", TAXI, "--for", "3", "--json", "--out", tmp_path / "deep" / "er")
+    assert (tmp_path / "deep" / "er" / "simulation.png").read_bytes().startswith(b"\x89PNG")
+    assert "wrote" in result.stderr
+    json.loads(result.stdout)
 
 
 # --- experiments --------------------------------------------------------------------------------------------------

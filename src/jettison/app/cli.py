@@ -15,6 +15,7 @@ from jettison.app.kafka import kafka
 from jettison.app.plan import plan
 from jettison.app.run import demo, run
 from jettison.app.screen import fault
+from jettison.app.simulate import simulate
 from jettison.errors import JettisonError
 
 
@@ -58,6 +59,6 @@ def main(
         typer.echo(context.get_help())
 
 
-for command in (check, plan, explain, run, demo, kafka):
+for command in (check, plan, explain, simulate, run, demo, kafka):
     app.command()(command)
 app.add_typer(experiment.app, name="experiment")

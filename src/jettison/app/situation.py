@@ -95,24 +95,35 @@ def _spread(
     return tuple(float(share) for share in places[place].spread(histogram))
 
 
-def situation(path: Path, given: Iterable[str], headroom: float | None) -> Situation:
-    """A file at the rates of its profile, those in `given` ("source=rows") put in their place."""
-    spec, graph = load_spec(path)
+def needed_profile(path: Path, spec: Spec, graph: Graph) -> tuple[Profile, Mapping[str, float]]:
+    """The costs and the rates of a file's `profile` section, which must be there."""
     if spec.profile is None or not spec.profile.cost_us:
         raise NetworkError(
             f"{path} has no profile.cost_us to plan with: add `profile: {{cost_us: {{operator: microseconds}}, "
             f"selectivity: {{...}}, rows_per_s: {{...}}}}`; a run with a checkpoint measures them (profile.json)."
         )
-    profile = read_profile(str(path), graph, spec.profile)
-    rates = {**spec.profile.rows_per_s, **_rates(given, graph)}
+    return read_profile(str(path), graph, spec.profile), spec.profile.rows_per_s
+
+
+def read_settings(spec: Spec, headroom: float | None, *, shedding: bool = True) -> Settings:
+    """Trigger and headroom of the `run` section; `headroom` takes the place of its own where it is given."""
+    run = spec.run or RunSpec()
+    trigger_ms = duration_ms(run.trigger, "run.trigger")
+    return Settings(trigger_ms, run.headroom if headroom is None else headroom, shedding)
+
+
+def situation(path: Path, given: Iterable[str], headroom: float | None) -> Situation:
+    """A file at the rates of its profile, those in `given` ("source=rows") put in their place."""
+    spec, graph = load_spec(path)
+    profile, known = needed_profile(path, spec, graph)
+    rates = {**known, **given_rates("--rows-per-s", given, graph)}
     for source in graph.sources:
         if source.name not in rates:
             raise NetworkError(
                 f"source {source.name!r} has no rate: add profile.rows_per_s.{source.name} to {path}, "
                 f"or --rows-per-s {source.name}=1000."
             )
-    run = spec.run or RunSpec()
-    settings = Settings(duration_ms(run.trigger, "run.trigger"), run.headroom if headroom is None else headroom)
+    settings = read_settings(spec, headroom)
     trigger_s = settings.trigger_ms / 1000
     problem = Problem(graph, profile, {name: rate * trigger_s for name, rate in rates.items()}, settings.budget_us)
     road_map = build_road_map(graph, profile, problem.rows)
@@ -120,7 +131,8 @@ def situation(path: Path, given: Iterable[str], headroom: float | None) -> Situa
     return Situation(problem, rates, trigger_s, settings.headroom, road_map, answer)
 
 
-def _rates(given: Iterable[str], graph: Graph) -> dict[str, float]:
+def given_rates(option: str, given: Iterable[str], graph: Graph) -> dict[str, float]:
+    """Rates given on the command line as "source=rows"."""
     rates: dict[str, float] = {}
     for text in given:
         name, equals, amount = text.partition("=")
@@ -129,8 +141,8 @@ def _rates(given: Iterable[str], graph: Graph) -> dict[str, float]:
         except ValueError:
             equals, rate = "", 0.0
         if not equals:
-            raise typer.BadParameter(f"--rows-per-s {text!r} is not of the form SOURCE=N, such as trips=20000.")
-        _check_rate("--rows-per-s", graph, name, rate)
+            raise typer.BadParameter(f"{option} {text!r} is not of the form SOURCE=N, such as trips=20000.")
+        _check_rate(option, graph, name, rate)
         rates[name] = rate
     return rates
 

@@ -1,0 +1,161 @@
+"""`jettison simulate`: a specification on a virtual clock, at the costs of its profile. No Spark."""
+
+from __future__ import annotations
+
+import json as json_
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+from rich.table import Table
+
+from jettison.app.plan import Headroom, SpecPath
+from jettison.app.screen import number, out, paragraph, percent, plain_table
+from jettison.app.situation import given_rates, load_spec, needed_profile, read_settings
+from jettison.errors import NetworkError, StartError
+from jettison.network.graph import Graph
+from jettison.network.rates import Constant, Rate, rate_from_dict
+from jettison.network.spec import Spec
+from jettison.sim import SimResult
+from jettison.sim import simulate as run_simulation
+from jettison.sim.picture import draw
+
+
+def simulate(
+    spec: SpecPath,
+    rate: Annotated[
+        list[str] | None,
+        typer.Option("--rate", metavar="SOURCE=N", help="Rows per second of a source, in place of the file's."),
+    ] = None,
+    seconds: Annotated[float, typer.Option("--for", metavar="SECONDS", help="How long, in virtual time.")] = 60.0,
+    headroom: Headroom = None,
+    scheduler: Annotated[
+        Literal["batch", "round-robin"], typer.Option(help="Micro-batches as in Spark, or turns as in Aurora.")
+    ] = "batch",
+    no_shedding: Annotated[bool, typer.Option("--no-shedding", help="Drop nothing.")] = False,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 0,
+    json: Annotated[bool, typer.Option("--json", help="Print everything as JSON, batch by batch.")] = False,
+    folder: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Draw rows and latency over time into this folder.")
+    ] = None,
+) -> None:
+    """Try a specification on a virtual clock, at the costs of its profile: what is delivered, how late. No Spark."""
+    if not 0 < seconds < float("inf"):
+        raise typer.BadParameter(f"--for is {seconds:g}: give a number of seconds above 0.")
+    read, graph = load_spec(spec)
+    profile, known = needed_profile(spec, read, graph)
+    rates = _rates(spec, read, graph, known, rate or ())
+    settings = read_settings(read, headroom, shedding=not no_shedding)
+    if folder is not None:
+        _make(folder)
+    result = run_simulation(
+        graph,
+        profile,
+        rates,
+        trigger_ms=settings.trigger_ms,
+        headroom=settings.headroom,
+        seconds=seconds,
+        shedding=settings.shedding,
+        seed=seed,
+        scheduler=scheduler,
+    )
+    if json:
+        typer.echo(json_.dumps(result.to_dict()))
+    else:
+        _show(result, graph, rates)
+    if folder is not None:
+        typer.echo(f"wrote {_picture(result, folder)}", err=json)
+
+
+def _rates(path: Path, spec: Spec, graph: Graph, known: Mapping[str, float], given: Iterable[str]) -> dict[str, Rate]:
+    """What is given on the command line, else the rate of the file's generator, else the profile's."""
+    constant = given_rates("--rate", given, graph)
+    rates: dict[str, Rate] = {}
+    for source in graph.sources:
+        name = source.name
+        generated = _generated(spec, name)
+        if name in constant:
+            rates[name] = Constant(constant[name])
+        elif generated is not None:
+            rates[name] = generated
+        elif name in known:
+            rates[name] = Constant(known[name])
+        else:
+            raise NetworkError(
+                f"source {name!r} has no rate: add profile.rows_per_s.{name} to {path}, or --rate {name}=1000."
+            )
+    return rates
+
+
+def _generated(spec: Spec, source: str) -> Rate | None:
+    """The rate profile of a source that is generated; None where the file has none."""
+    content: Any = (spec.run.sources if spec.run else {}).get(source, {}).get("generator")
+    rate = content.get("rate") if isinstance(content, Mapping) else None
+    try:
+        return None if rate is None else rate_from_dict(rate)
+    except NetworkError as error:
+        raise NetworkError(f"run.sources.{source}.generator.rate: {error}") from error
+
+
+def _show(result: SimResult, graph: Graph, rates: Mapping[str, Rate]) -> None:
+    arriving = ", ".join(f"{name} {_rate(rate)}" for name, rate in rates.items())
+    paragraph(f"simulation of network {result.network}, {result.seconds:g} s: {arriving}")
+    out.print(_table(result))
+    rows, shed, queued = sum(result.arrived.values()), sum(result.shed.values()), sum(result.queued.values())
+    load = max((batch.load for batch in result.batches), default=0.0)
+    whole = sum(output.qos.priority for output in graph.outputs)
+    paragraph(
+        f"{len(result.batches)} batches, {rows:,} rows in, {shed:,.0f} shed on arcs, {queued:,.0f} still waiting; "
+        f"load up to {percent(load)}; utility {result.utility:.3f} of {whole:g}"
+    )
+    if result.infeasible:
+        paragraph(f"cannot keep up: {result.infeasible}")
+    paragraph("Simulated at the costs of the file's profile: nothing was run or measured.")
+
+
+def _rate(rate: Rate) -> str:
+    """A rate in words.
+
+    >>> from jettison.network.rates import Step
+    >>> _rate(Constant(20_000)), _rate(Step(10, 2500, at_s=30))
+    ('20,000 rows/s', 'step (before_rows_per_s 10, after_rows_per_s 2,500, at_s 30)')
+    """
+    if isinstance(rate, Constant):
+        return f"{rate.rows_per_s:,.0f} rows/s"
+    content = rate.to_dict()
+    numbers = [f"{name} {number(value)}" for name, value in content.items() if isinstance(value, int | float)]
+    return f"{content['kind']} ({', '.join(numbers)})" if numbers else str(content["kind"])
+
+
+def _table(result: SimResult) -> Table:
+    table = plain_table("latency from a row's arrival to its delivery")
+    table.add_column("output", overflow="fold")
+    for heading in ("rows", "delivered", "utility", "p50", "p95", "p99", "max"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name, output in result.outputs.items():
+        late = [output.latency_ms.get(each) for each in ("p50", "p95", "p99", "max")]
+        shown = ["-" if each is None else f"{each / 1000:.2f} s" for each in late]
+        table.add_row(name, f"{output.rows:,.0f}", percent(output.delivered_share), f"{output.utility:.3f}", *shown)
+    return table
+
+
+def _make(folder: Path) -> None:
+    """Now, not after the work."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StartError(f"--out {str(folder)!r} is no folder to write into: {error.strerror}.") from error
+
+
+def _picture(result: SimResult, folder: Path) -> Path:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 5.5), layout="constrained")
+    draw(figure, result)
+    path = folder / "simulation.png"
+    figure.savefig(path, dpi=110)
+    return path
