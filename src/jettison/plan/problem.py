@@ -11,7 +11,7 @@ from jettison.network.graph import Graph
 from jettison.plan.plan import Infeasible, Plan
 from jettison.statistics.load import load_coefficients, total_load_us
 from jettison.statistics.profile import Profile
-from jettison.statistics.spread import Spread
+from jettison.statistics.spread import Spread, flows_by_value
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,9 @@ class Problem:
         """The same question with another budget."""
         other = replace(self, budget_us=budget_us)
         other.__dict__["coefficients"] = self.coefficients
-        if "spread" in self.__dict__:
-            other.__dict__["spread"] = self.spread
+        for known in ("spread", "_work_us"):
+            if known in self.__dict__:
+                other.__dict__[known] = self.__dict__[known]
         return other
 
     @cached_property
@@ -50,7 +51,19 @@ class Problem:
     @property
     def load_us(self) -> float:
         """The whole work, nothing shed."""
-        return self.unavoidable_us + total_load_us(self.coefficients, self.rows)
+        return self.unavoidable_us + self._work_us
+
+    @cached_property
+    def _work_us(self) -> float:
+        """What drops could save. Where values are told apart, what filters pass depends on what comes in."""
+        if not self.graph.tracks.all:
+            return total_load_us(self.coefficients, self.rows)
+        on = flows_by_value(self.graph, self.profile, self.rows, spread=self.spread)
+        return sum(
+            float(on[arc].sum()) * self.profile.cost(operator.name)
+            for operator in self.graph.operators
+            for arc in self.graph.arcs_into(operator.name)
+        )
 
 
 class Shedder(Protocol):

@@ -149,7 +149,7 @@ def build_road_map(
     """Compute the road map for the given proportion of rows per source; without `by_value` only by chance."""
     profile.check(graph)
     plain = layout(graph, profile)
-    places = layout(graph, profile, by_value=True) if by_value and graph.tracks.all else plain
+    places = layout(graph, profile, by_value=True) if graph.tracks.all else plain
     counts = _proportions(graph, rows)
     inputs = dict(zip((source.name for source in graph.sources), counts, strict=True))
     loads = load_coefficients(graph, profile)
@@ -160,9 +160,11 @@ def build_road_map(
     keeps = _local_keeps(plain, ladder, levels)
     if places is not plain:
         columns = [plain.arcs.index(arc) for arc in places.arcs]
+        keeps, levels = keeps[:, columns], levels[:, columns]
+    if places is not plain and by_value:
         told_apart = np.array(_greedy(Steps(graph, places, ladder, inputs, paying)), dtype=np.int16)
-        keeps = np.concatenate([keeps[:, columns], _local_keeps(places, ladder, told_apart)[1:]])
-        levels = np.concatenate([levels[:, columns], told_apart[1:]])
+        keeps = np.concatenate([keeps, _local_keeps(places, ladder, told_apart)[1:]])
+        levels = np.concatenate([levels, told_apart[1:]])
     delivered, worth, reaching = _delivered(graph, places, keeps, counts)
     saves = _savings(graph, places, keeps, reaching, profile)
     utility = _utility(graph, worth)

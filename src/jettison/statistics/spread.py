@@ -55,7 +55,8 @@ class Spread:
         ratio = np.ones(track.cells)
         ratio[known] = after[known] / before[known]
         seen = float((before * ratio).sum())  # less than 1 where values come out that were never seen to go in
-        return share * ratio / seen if seen > _NEVER else np.full(track.cells, share)
+        passes = share * ratio / seen if seen > _NEVER else np.full(track.cells, share)
+        return np.minimum(passes, max(1.0, share)) if isinstance(operator, Where) else passes
 
 
 def _spreads(graph: Graph, profile: Profile, track: Track) -> dict[str, Vector]:
