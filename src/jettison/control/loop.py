@@ -16,8 +16,9 @@ from jettison.errors import StartError
 from jettison.network.graph import Graph
 from jettison.plan.certify import planned_load_us
 from jettison.plan.claims import claimed
+from jettison.plan.keys import by_chance
 from jettison.plan.ladder import LOWEST_KEEP_SHARE, Ladder
-from jettison.plan.plan import Drop, Infeasible, Keep, Plan, Random, keeps_of
+from jettison.plan.plan import Infeasible, Keep, Plan, keeps_of
 from jettison.plan.problem import Problem
 from jettison.plan.roadmap import RoadMap, RoadMapShedder, build_road_map
 from jettison.plan.shedders import SEMANTIC, SHEDDERS, shedder_named
@@ -219,7 +220,7 @@ class Controller:
     def _trickle(self, problem: Problem, row: int) -> Plan:
         """A plan that drops everything, eased to the lowest level at the inputs: what never runs cannot be measured."""
         lowest = min(LOWEST_KEEP_SHARE, self.road_map.ladder.shares[-2])
-        drops: dict[str, Drop] = {source.name: Random(lowest) for source in self.graph.sources}
+        drops = {source.name: by_chance(self.graph, source.name, lowest) for source in self.graph.sources}
         return replace(claimed(problem, drops, "infeasible"), row=row)
 
     def _gradual(self, wanted: int, problem: Problem) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from jettison.network.expressions import is_whole_star, passed_column, result_name
 from jettison.network.graph import Graph
-from jettison.network.operators import Join, Operator, Output, Select, Source, Union, Where, WithColumns
+from jettison.network.operators import Join, Operator, Output, Select, Source, StreamJoin, Union, Where, WithColumns
 
 
 def origins(graph: Graph, name: str, column: str) -> dict[str, str]:
@@ -55,7 +55,7 @@ def _before(graph: Graph, name: str, column: str) -> list[tuple[str, str]]:
         made = {made.lower(): expression for made, expression in operator.columns}
         theirs = passed_column(made[column.lower()]) if column.lower() in made else column
     else:
-        theirs = column if isinstance(operator, Where | Union | Join | Output) else None
+        theirs = column if isinstance(operator, Where | Union | Join | StreamJoin | Output) else None
     if theirs is None or isinstance(operator, Source):
         return []
     return [(tail, theirs) for tail in operator.inputs if _has(graph, operator, tail, theirs)]
@@ -72,5 +72,5 @@ def _has(graph: Graph, operator: Operator, tail: str, column: str) -> bool:
     """Whether an input has the column. Where only Spark knows its columns, it has what is not a static table's."""
     columns = graph.columns[tail]
     if columns is None:
-        return not isinstance(operator, Join)
+        return not isinstance(operator, Join | StreamJoin)
     return column.lower() in {name.lower() for name in columns}

@@ -15,7 +15,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from jettison.plan.claims import OVERLOAD, WITHIN_BUDGET, claimed, not_enough, over_budget_us
-from jettison.plan.plan import Infeasible, Plan, Random
+from jettison.plan.keys import by_chance
+from jettison.plan.plan import Infeasible, Plan
 from jettison.plan.problem import Problem, Shedder
 
 _ROUNDING = 1e-9
@@ -161,6 +162,6 @@ def _spread(weights: Iterable[tuple[_Input, float]], excess_us: float) -> dict[_
 def _answer(problem: Problem, gives_us: Mapping[_Input, float]) -> Plan | Infeasible:
     keeps = {each.source: each.keep(gives) for each, gives in gives_us.items()}
     in_order = [source.name for source in problem.graph.sources if source.name in keeps]
-    drops = {source: Random(keeps[source]) for source in in_order}
+    drops = {source: by_chance(problem.graph, source, keeps[source]) for source in in_order}
     plan = claimed(problem, drops, OVERLOAD if _excess_us(problem) > 0 else WITHIN_BUDGET)
     return not_enough(problem, plan) if over_budget_us(problem, plan) else plan

@@ -27,17 +27,19 @@ class ByKey:
     """Keep whole keys, this share of them, judged by a hash of these columns and of the seed.
 
     A random drop that keeps k of both inputs of a join leaves k x k of its pairs. With the same key and seed on both,
-    a key stays on both or on neither: k of the pairs are left, and each kept key has all of its own.
+    a key stays on both or on neither: k of the pairs are left, and each kept key has all of its own. `of` is the share
+    of keys that drops above, by the same key and seed, have left: of these, `keep` stay.
     """
 
     columns: tuple[str, ...]
     keep: float
     seed: str
+    of: float = 1.0
 
     def __post_init__(self) -> None:
         if not self.columns:
             raise PlanError(f"drop by key with seed {self.seed!r}: name at least one column.")
-        if not 0.0 <= self.keep <= 1.0:
+        if not (0.0 <= self.keep <= 1.0 and 0.0 < self.of <= 1.0):
             raise PlanError(f"drop by {', '.join(self.columns)} keeps {self.keep}: a share must be within [0, 1].")
 
 
@@ -194,7 +196,8 @@ def _content(drop: Drop) -> dict[str, Any]:
     if isinstance(drop, Random):
         return {"random": drop.keep}
     if isinstance(drop, ByKey):
-        return {"by_key": {"columns": list(drop.columns), "keep": drop.keep, "seed": drop.seed}}
+        key = {"columns": list(drop.columns), "keep": drop.keep, "seed": drop.seed}
+        return {"by_key": key if drop.of == 1.0 else {**key, "of": drop.of}}
     return {"semantic": {**vars(drop), "bounds": list(drop.bounds), "keeps": list(drop.keeps)}}
 
 
@@ -203,7 +206,7 @@ def _drop(arc: str, content: Mapping[str, Any]) -> Drop:
         return Random(content["random"])
     if set(content) == {"by_key"}:
         key = content["by_key"]
-        return ByKey(tuple(key["columns"]), key["keep"], key["seed"])
+        return ByKey(tuple(key["columns"]), key["keep"], key["seed"], key.get("of", 1.0))
     if set(content) == {"semantic"}:
         given = content["semantic"]
         return Semantic(given["column"], tuple(given["bounds"]), tuple(given["keeps"]), given["keep"])

@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from jettison.network.graph import Graph
 from jettison.plan.claims import OVERLOAD, WITHIN_BUDGET, not_enough
+from jettison.plan.keys import by_chance, droppable
 from jettison.plan.ladder import Ladder, ladder_for
 from jettison.plan.locations import Layout, layout
 from jettison.plan.plan import Drop, Infeasible, Plan, Random, Semantic
@@ -108,12 +109,18 @@ class RoadMap:
             there = shares[weights > 0] if weights.any() else shares
             if arc not in self.layout.judged or (there == there[0]).all():
                 if there[0] < 1.0:
-                    drops[arc] = Random(float(there[0]))
+                    drops[arc] = self._by_chance(row, arc, float(there[0]))
                 continue
             track, column = self.layout.judged[arc]
             expected = float(np.average(shares, weights=weights))
             drops[arc] = Semantic(column, track.bounds, tuple(map(float, shares)), min(1.0, expected))
         return drops
+
+    def _by_chance(self, row: int, arc: str, keep: float) -> Drop:
+        if keep == 0.0:
+            return Random(0.0)
+        level = int(min(self.levels[row, index] for index in self.layout.by_arc[arc]))
+        return by_chance(self.graph, arc, keep, min(1.0, self.ladder.shares[level] / keep))
 
     @cached_property
     def _merges(self) -> bool:
@@ -153,7 +160,7 @@ def build_road_map(
     counts = _proportions(graph, rows)
     inputs = dict(zip((source.name for source in graph.sources), counts, strict=True))
     loads = load_coefficients(graph, profile)
-    paying = frozenset(arc for arc in plain.arcs if loads[arc] > _DROP_PAYS * profile.drop_us)
+    paying = frozenset(arc for arc in plain.arcs if loads[arc] > _DROP_PAYS * profile.drop_us and droppable(graph, arc))
     if ladder is None:
         ladder = ladder_for(profile.drop_us, min((loads[arc] for arc in paying), default=1.0))
     levels = np.array(_greedy(Steps(graph, plain, ladder, inputs, paying)), dtype=np.int16)

@@ -17,8 +17,9 @@ import numpy as np
 
 from jettison.network.graph import Graph
 from jettison.network.operators import Output
+from jettison.plan.keys import joins_below, moving_together
 from jettison.plan.ladder import Ladder
-from jettison.plan.locations import Layout
+from jettison.plan.locations import Layout, drop_arcs
 
 Move = tuple[int, ...]
 """Locations that go down together: one, or all entries of a segment, or all cells of an arc."""
@@ -52,6 +53,7 @@ class Steps:
     ) -> None:
         """`allowed` are the arcs where a drop pays; all of them unless given."""
         paying = frozenset(places.arcs) if allowed is None else allowed
+        self._graph = graph
         self._ladder = ladder
         self._apart = places.apart
         self._segments = places.segments
@@ -83,31 +85,39 @@ class Steps:
                 self._touching[number].append(move)
 
     def moves(self) -> list[Move]:
-        """Every move that there is: each entry alone, and all entries of a segment where several streams merge."""
+        """Every move that there is: each entry alone, all entries of a segment where several streams merge, and above
+        joins of streams all that must stay alike."""
         return self._moves
 
     def _all_moves(self, places: Layout, paying: frozenset[str]) -> list[Move]:
-        found: list[Move] = []
+        found: dict[Move, None] = {}
         for arc, locations in places.by_arc.items():
-            if arc not in paying:
-                continue
+            joined = bool(joins_below(self._graph, arc))
             if arc in places.judged:
                 whole = sum(self._inflow[location] for location in locations)
                 for location in locations:
-                    self._stride[location] = self._levels(self._inflow[location] / whole if whole > 0 else 0.0)
-                found += [(location,) for location in locations]
-            else:
-                found.append(locations)
-        together: dict[Move, None] = {}
-        for segment in places.segments:
-            arcs = {places.locations[entry].arc for entry in segment.entries}
-            if len(arcs) < 2 or not arcs <= paying:
-                continue
-            if all(arc in places.judged for arc in arcs):
-                together[segment.entries] = None
-            else:
-                together[tuple(sorted(location for arc in arcs for location in places.by_arc[arc]))] = None
-        return found + list(together)
+                    share = self._inflow[location] / whole if whole > 0 else 0.0
+                    # a part of a cell, by chance, would leave k x k of a join's pairs
+                    self._stride[location] = self._ladder.last if joined else self._levels(share)
+            if arc in paying and not joined:
+                found |= dict.fromkeys(self._together(places, frozenset([arc])))
+        merging = [frozenset(places.locations[entry].arc for entry in each.entries) for each in places.segments]
+        groups = [arcs for arcs in merging if len(arcs) > 1 and not any(joins_below(self._graph, arc) for arc in arcs)]
+        groups += moving_together(self._graph, drop_arcs(self._graph))
+        for arcs in groups:
+            if arcs <= paying:
+                found |= dict.fromkeys(self._together(places, arcs))
+        return list(found)
+
+    def _together(self, places: Layout, arcs: frozenset[str]) -> list[Move]:
+        """Moves of all these arcs at once: cell by cell where all can tell cells apart, else in one."""
+        locations = sorted(location for arc in arcs for location in places.by_arc[arc])
+        if not all(arc in places.judged for arc in arcs):
+            return [tuple(locations)]
+        cells: dict[int, list[int]] = {}
+        for location in locations:
+            cells.setdefault(places.locations[location].cell, []).append(location)
+        return [tuple(each) for each in cells.values()]
 
     def _levels(self, share: float) -> int:
         """How many levels a cell with this share of a stream goes down at a time."""

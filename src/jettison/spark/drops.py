@@ -50,7 +50,8 @@ def keeps(arc: str, drop: Drop, column: Callable[[str], str] = quoted) -> str:
     if isinstance(drop, Semantic):
         shares = ", ".join(str(round(share * 2**_BITS)) for share in drop.keeps)
         return f"{drawn} < array({shares})[{cell(drop.bounds, f'double({column(drop.column)})')}]"
-    return f"{drawn} < array({round(drop.keep * 2**_BITS)})[int({IDENTITY} & 0)]"
+    share = drop.keep * drop.of if isinstance(drop, ByKey) else drop.keep
+    return f"{drawn} < array({round(share * 2**_BITS)})[int({IDENTITY} & 0)]"
 
 
 def is_fresh(since_s: float, time: str = TIME) -> str:

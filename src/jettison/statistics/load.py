@@ -6,9 +6,10 @@ On a flat query this is equation 3.1; summed over the arcs out of a fan-out it i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from jettison.network.graph import Graph
+from jettison.network.operators import StreamJoin
 from jettison.statistics.profile import Profile
 
 
@@ -40,10 +41,13 @@ def flows(
     {'s': 80.0, 's>w': 80.0, 'w>o': 40.0}
     """
     kept, passes = keeps or {}, profile.selectivity
+    full = flows(graph, profile, rows) if kept and graph.stream_joins else {}
     on: dict[str, float] = {}
     for operator in graph.operators:
         name = operator.name
-        if operator.inputs:
+        if full and isinstance(operator, StreamJoin):
+            entering = joined([on[arc] for arc in graph.arcs_into(name)], [full[arc] for arc in graph.arcs_into(name)])
+        elif operator.inputs:
             entering = sum([on[arc] for arc in graph.arcs_into(name)])
         else:
             entering = on[name] = rows.get(name, 0.0) * kept.get(name, 1.0)
@@ -51,6 +55,16 @@ def flows(
         for arc in graph.arcs_out_of(name):
             on[arc] = out * kept.get(arc, 1.0)
     return on
+
+
+def joined(kept: Sequence[float], full: Sequence[float]) -> float:
+    """What comes to a join of streams, counted as the pairs go: the same keys are kept on both sides, so as many as on
+    the side that keeps less.
+
+    >>> joined([50.0, 10.0], full=[100.0, 40.0])
+    35.0
+    """
+    return sum(full) * min(here / there if there > 0 else 1.0 for here, there in zip(kept, full, strict=True))
 
 
 def total_load_us(coefficients: Mapping[str, float], rows: Mapping[str, float]) -> float:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jettison.network.graph import Graph, arc_head
-from jettison.network.operators import Apply, Join, Operator, Source, Where
+from jettison.network.operators import Apply, Join, Operator, Source, StreamJoin, Where
 from jettison.network.tracks import Track
 from jettison.statistics.profile import Profile
 
@@ -48,9 +48,10 @@ class Spread:
         track, share = self._tracks[operator.name], self._profile.passes(operator.name)
         if track is None:
             return np.array([share])
-        if not isinstance(operator, Where | Join | Apply) or not operator.inputs:
+        if not isinstance(operator, Where | Join | StreamJoin | Apply):
             return np.full(track.cells, share)
-        before, after = self.of(operator.inputs[0], track), self.of(operator.name, track)
+        before: Vector = np.mean([self.of(tail, track) for tail in operator.inputs], axis=0)
+        after = self.of(operator.name, track)
         known = before > _NEVER
         ratio = np.ones(track.cells)
         ratio[known] = after[known] / before[known]
@@ -101,6 +102,7 @@ def flows_by_value(
     """
     spread = spread or Spread(graph, profile)
     kept = keeps or {}
+    full = flows_by_value(graph, profile, rows, None, spread) if kept and graph.stream_joins else {}
     on: dict[str, Vector] = {}
     for operator in graph.operators:
         name, track = operator.name, spread.track(operator.name)
@@ -109,12 +111,24 @@ def flows_by_value(
                 np.array([rows.get(name, 0.0)]) if track is None else rows.get(name, 0.0) * spread.of(name, track)
             )
             entering = on[name] = arriving * np.asarray(kept.get(name, 1.0))
+        elif full and isinstance(operator, StreamJoin):
+            entering = _joined([on[arc] for arc in graph.arcs_into(name)], [full[arc] for arc in graph.arcs_into(name)])
         else:
             entering = sum((on[arc] for arc in graph.arcs_into(name)), np.zeros(1))
         out = entering * spread.passes(name)
         for arc in graph.arcs_out_of(name):
             on[arc] = _turned(out, track, spread.track(arc_head(arc)), name, spread) * np.asarray(kept.get(arc, 1.0))
     return on
+
+
+def _joined(kept: Sequence[Vector], full: Sequence[Vector]) -> Vector:
+    """As `load.joined`, cell by cell."""
+    shares = [
+        np.where(there > 0, here / np.maximum(there, _NEVER), 1.0) for here, there in zip(kept, full, strict=True)
+    ]
+    least: Vector = np.minimum.reduce(np.broadcast_arrays(*shares))
+    whole: Vector = sum(full, np.zeros(1)) * least
+    return whole
 
 
 def _turned(flow: Vector, track: Track | None, wanted: Track | None, operator: str, spread: Spread) -> Vector:
