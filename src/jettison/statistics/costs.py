@@ -84,7 +84,7 @@ class CostModel:
 
     def update_values(self, sample: BatchSample, keeps: Mapping[str, Keep]) -> None:
         """Learn how values are spread, where outputs are valued."""
-        if sample.values:
+        if self._graph.tracks.all:
             rows = {name: float(count) for name, count in sample.rows_in.items()}
             self._values.update(self.profile, rows, keeps, sample.arcs, sample.values)
             self._refresh()

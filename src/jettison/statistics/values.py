@@ -26,6 +26,8 @@ _LEAST_SAMPLE = 30
 _LEAST_EXPECTED = 1.0
 _PRIOR_ROWS = 200.0
 _MOST_WEIGHT = 0.5
+_COUNTED_WEIGHT = 0.7
+_LEAST_HIDDEN = 1e-9
 _LEAST_RATIO, _MOST_RATIO = 1e-3, 1e3
 
 
@@ -75,35 +77,34 @@ class ValueModel:
         expected: dict[str, Vector] | None = None
         for track in self._graph.tracks.all:
             for place, column in track.columns.items():
-                sample = samples.get(f"{place}.{column}")
-                if sample is None or sample.rows < _LEAST_SAMPLE:
-                    continue
-                seen = track.count(sample.points)
-                seen *= (sample.rows - sample.others) / max(1.0, float(seen.sum()))
-                seen[-1] += sample.others
+                seen = _seen(track, samples.get(f"{place}.{column}"))
                 if (track.outputs, place) in self._entering:
                     self._learn_entering(track, place, seen, keeps.get(place, 1.0), arcs.get(place))
-                elif place in track.outputs:
+                elif seen is not None and place in track.outputs:
                     if expected is None:
                         expected = flows_by_value(self._graph, profile, rows, keeps)
                     self._learn_ratio(track, place, seen, expected[self._graph.arcs_into(place)[0]])
 
     def _learn_entering(
-        self, track: Track, place: str, seen: Vector, keep: Keep, counted: tuple[int, int] | None
+        self, track: Track, place: str, seen: Vector | None, keep: Keep, counted: tuple[int, int] | None
     ) -> None:
+        """Open cells have the shape of the sample; how much lies in the closed ones is known from counted rows."""
         old = self._entering[track.outputs, place]
         shares = np.full(track.cells, keep) if isinstance(keep, float | int) else np.asarray(keep, dtype=float)
         is_open = shares > 0
-        now = np.where(is_open, seen / np.where(is_open, shares, 1.0), 0.0)
+        shape = _whole(np.where(is_open, old, 0.0))
+        if seen is not None:
+            weight = _weight(float(seen.sum()))
+            found = _whole(np.where(is_open, seen / np.where(is_open, shares, 1.0), 0.0))
+            shape = (1 - weight) * shape + weight * found
+        visible = float(old[is_open].sum())
         rows, kept = counted or (0, 0)
         if not is_open.all() and rows > 0:
-            # what was let through, were it not for the shares inside of open cells
-            visible = min(1.0, kept / rows * float(now.sum()) / max(float(seen[is_open].sum()), 1e-12))
-            hidden = np.where(is_open, 0.0, np.maximum(old, 1e-9))
-            now = visible * now / max(float(now.sum()), 1e-12) + (1.0 - visible) * hidden / float(hidden.sum())
-        now = now / max(float(now.sum()), 1e-12)
-        weight = _weight(float(seen.sum()))
-        self._entering[track.outputs, place] = (1 - weight) * old + weight * now
+            passing = float((shape * shares).sum())  # of what is in open cells
+            now = min(1.0, kept / rows / passing) if passing > 0 else 0.0
+            visible += _COUNTED_WEIGHT * (now - visible)
+        hidden = _whole(np.where(is_open, 0.0, np.maximum(old, _LEAST_HIDDEN)))
+        self._entering[track.outputs, place] = _whole(visible * shape + (1.0 - visible) * hidden)
 
     def _learn_ratio(self, track: Track, output: str, seen: Vector, expected: Vector) -> None:
         name = self._filter_before(track, output)
@@ -124,6 +125,22 @@ class ValueModel:
             if operator.name in self._ratios:
                 return operator.name
         return None
+
+
+def _seen(track: Track, sample: ValueSample | None) -> Vector | None:
+    """A sample by cell; None when it is too small to tell anything."""
+    if sample is None or sample.rows < _LEAST_SAMPLE:
+        return None
+    seen = track.count(sample.points)
+    seen *= (sample.rows - sample.others) / max(1.0, float(seen.sum()))
+    seen[-1] += sample.others
+    return seen
+
+
+def _whole(masses: Vector) -> Vector:
+    """Masses as shares; nothing stays nothing."""
+    sum_ = float(masses.sum())
+    return masses / sum_ if sum_ > 0 else masses
 
 
 def _weight(rows: float) -> float:
