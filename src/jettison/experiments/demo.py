@@ -1,4 +1,4 @@
-"""The demo: a burst against a small network on this machine, first without shedding, then with it."""
+"""The demo: a burst against a small network on this machine, nothing shed, shed by chance, shed by value."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ def run_demo(seconds: float, quick: bool, out: Path, console: Console, *, kafka:
                 capacity = kafka_capacity(spark, broker, status.update, batches=batches)
                 feed = partial(_sent, broker)
             else:
-                capacity = measure_capacity(spark, taxi_network(), status.update, batches=batches, sizes=_SIZES)
+                network = taxi_network(valued=True)
+                capacity = measure_capacity(spark, network, status.update, batches=batches, sizes=_SIZES)
                 feed = partial(_generated, spark)
         return _both_ways(capacity, feed, seconds, out, console)
 
@@ -62,12 +63,12 @@ def _both_ways(capacity: Capacity, feed: Feed, seconds: float, out: Path, consol
     rate = Burst(0.5 * capacity.rows_per_s, 3 * capacity.rows_per_s, at_s=seconds / 5, length_s=seconds / 2)
     console.print(f"load: half the capacity, and a burst of three times the capacity for {seconds / 2:.0f} s\n")
     runs: dict[str, Run] = {}
-    for label, shedding in (("without shedding", False), ("with shedding", True)):
-        console.print(label, style="bold")
-        with feed(label.replace(" ", "-"), rate, seconds) as (network, streams):
-            runs[label] = _run(network, streams, capacity, seconds, shedding)
+    for label, shedder in (("none", None), ("random", "random"), ("semantic", "semantic")):
+        console.print(f"shedding: {label}", style="bold")
+        with feed(f"shedding-{label}", rate, seconds) as (network, streams):
+            runs[label] = _run(network, streams, capacity, seconds, shedder)
     console.print(_comparison(runs, rate, seconds))
-    _explain(runs["with shedding"], console)
+    _explain(runs["semantic"], console)
     tables = {label: table(running, label) for label, running in runs.items()}
     rows = [row for each in tables.values() for row in each]
     title = f"A burst of 3 x capacity ({capacity.rows_per_s:,.0f} rows/s)"
@@ -78,7 +79,7 @@ def _both_ways(capacity: Capacity, feed: Feed, seconds: float, out: Path, consol
 
 @contextmanager
 def _generated(spark: Any, name: str, rate: Rate, seconds: float) -> Iterator[tuple[Network, dict[str, Any]]]:
-    yield taxi_network(), {"trips": generate(spark, TAXI_PAYLOAD, rate=rate)}
+    yield taxi_network(valued=True), {"trips": generate(spark, TAXI_PAYLOAD, rate=rate)}
 
 
 @contextmanager
@@ -91,10 +92,10 @@ def _sent(broker: Any, name: str, rate: Rate, seconds: float) -> Iterator[tuple[
         tempfile.TemporaryDirectory(prefix="jettison-sent-") as folder,
         producing(broker.servers, name, rate, seconds, Path(folder) / "sent"),
     ):
-        yield taxi_network(Kafka(broker.servers, name, starting_offsets="earliest")), {}
+        yield taxi_network(Kafka(broker.servers, name, starting_offsets="earliest"), valued=True), {}
 
 
-def _run(network: Network, streams: dict[str, Any], capacity: Capacity, seconds: float, shedding: bool) -> Run:
+def _run(network: Network, streams: dict[str, Any], capacity: Capacity, seconds: float, shedder: str | None) -> Run:
     with tempfile.TemporaryDirectory(prefix="jettison-demo-") as name:
         running = start(
             network,
@@ -102,7 +103,8 @@ def _run(network: Network, streams: dict[str, Any], capacity: Capacity, seconds:
             parquet_sinks(network, Path(name)),
             trigger=capacity.trigger,
             checkpoint=f"{name}/checkpoint",
-            shedding=shedding,
+            shedding=shedder is not None,
+            shedder=shedder or "random",
             profile=capacity.profile,
             shared=capacity.shared,
             live=True,
@@ -113,7 +115,7 @@ def _run(network: Network, streams: dict[str, Any], capacity: Capacity, seconds:
 
 
 def _comparison(runs: dict[str, Run], rate: Rate, seconds: float) -> Table:
-    """Latency, delivered share and utility of every output, both runs."""
+    """Latency, delivered share and utility of every output, all runs. Utility counts what is in time and of value."""
     shown = Table(title="What the outputs got", caption="p50 to max: from a trip's arrival to its row being written")
     shown.add_column("output")
     shown.add_column("shedding")
@@ -125,9 +127,10 @@ def _comparison(runs: dict[str, Run], rate: Rate, seconds: float) -> Table:
             # what has arrived and was not read by the end counts as not delivered
             read = min(1.0, running.totals.rows_in / max(1, rate.rows_until(seconds)))
             share = seen.delivered_share * read
+            utility = output.qos.utility(running.totals.worth_share(output.name) * read)
             times = [seen.latency_ms[key] for key in ("p50", "p95", "p99", "max")]
             texts = ["-" if each is None else f"{each / 1000:.1f} s" for each in times]
-            shown.add_row(output.name, label.split()[0], f"{share:.0%}", f"{output.qos.utility(share):.2f}", *texts)
+            shown.add_row(output.name, label, f"{share:.0%}", f"{utility:.2f}", *texts)
         shown.add_section()
     return shown
 
@@ -135,7 +138,7 @@ def _comparison(runs: dict[str, Run], rate: Rate, seconds: float) -> Table:
 def _explain(running: Run, console: Console) -> None:
     report = running.report()
     console.print(
-        f"With shedding, {report.rows_shed:,} of {report.rows_in:,} rows were dropped, as early as possible, and the "
+        f"Shed by value, {report.rows_shed:,} of {report.rows_in:,} rows were dropped, as early as possible, and the "
         f"slowest batch took {report.slowest_batch_ms / 1000:.1f} s. "
         "Every dropped row can be found again from the plan log."
     )

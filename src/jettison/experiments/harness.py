@@ -72,6 +72,9 @@ EXPERIMENTS = (
         "overload", "overload", "thesis 3.1", "three times the capacity for a minute, with and without shedding"
     ),
     Experiment("burst", "burst", "thesis 3.2", "ten times the capacity for five seconds"),
+    Experiment("fig-3-18", "fig_3_18", "thesis 3.9", "the battalion on Spark: value utility lost by three algorithms"),
+    Experiment("stale", "stale", "ours", "after a stall: how soon results are fresh again, old data going first"),
+    Experiment("parity", "parity", "ours", "one scenario in the simulator and on Spark"),
     Experiment("planning", "planning", "thesis 3.5", "road map, look-up and control tick on a large network"),
     Experiment("recovery", "recovery", "ours", "killed at random points: nothing lost, nothing doubled, plans alike"),
     Experiment(

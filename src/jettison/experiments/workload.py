@@ -7,6 +7,7 @@ from dataclasses import replace
 from jettison.network.declare import Network
 from jettison.network.kafka import Kafka
 from jettison.network.qos import QoS
+from jettison.network.value import Value
 
 SCHEMA = (
     "trip long, pickup timestamp, vendor string, zone int, fare double, distance_km double, tip double, "
@@ -22,10 +23,15 @@ _HAVERSINE = (
 )
 
 
-def taxi_network(topic: Kafka | None = None) -> Network:
+_HIGH_FARES = Value("fare", [(-20, 0, 0.0), (0, 10, 0.1), (10, 60, 0.1, 1.0), (60, 500, 1.0)], chunk=10)
+_ANY_FARE = Value("fare", [(-20, 500, 1.0)])
+
+
+def taxi_network(topic: Kafka | None = None, *, valued: bool = False) -> Network:
     """Parse, score the text against known complaints, compute the beeline; then three outputs of different worth.
 
-    With a topic, trips are read from there, as `producer` sends them.
+    With a topic, trips are read from there, as `producer` sends them. `valued`: to `fares` a dear trip is worth more
+    than a cheap one, in place of a loss graph.
     """
     net = Network("taxi")
     if topic is None:
@@ -39,11 +45,13 @@ def taxi_network(topic: Kafka | None = None) -> Network:
         name="scored",
     )
     scored.select("zone", "fare", "tip", "complaint", name="fare_columns").output(
-        "fares", qos=QoS(loss=[(100, 1.0), (50, 0.8), (0, 0.0)])
+        "fares", qos=QoS(value=_HIGH_FARES) if valued else QoS(loss=[(100, 1.0), (50, 0.8), (0, 0.0)])
     )
     scored.select("trip", "zone", "beeline_km", "distance_km", name="route_columns").output(
         "routes", qos=QoS(loss=[(100, 1.0), (50, 0.7), (0, 0.0)])
     )
     alerts = scored.where("fare > 200 OR complaint < 5", name="suspicious")
-    alerts.select("trip", "rider", "fare", "note", name="alert_columns").output("alerts", qos=QoS(priority=5))
+    alerts.select("trip", "rider", "fare", "note", name="alert_columns").output(
+        "alerts", qos=QoS(priority=5, value=_ANY_FARE if valued else None)
+    )
     return net

@@ -1,0 +1,140 @@
+"""One scenario in the simulator and on Spark: the same loop, the same costs, the same rates must shed alike.
+
+Half the capacity, then twice, then half again. Spark's costs are measured first; the simulator obeys them, and both
+loops begin with them. Compared are the shares that each output gets, and what is kept second by second.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from jettison.experiments.capacity import Capacity, measure_capacity, parquet_sinks
+from jettison.experiments.harness import Result, Say
+from jettison.experiments.workload import taxi_network
+from jettison.network.fields import TAXI_PAYLOAD
+from jettison.network.rates import Burst, Rate
+from jettison.plan.plan import Plan
+from jettison.sim import simulate
+from jettison.spark.generator import generate
+from jettison.spark.runtime import Run, start
+from jettison.spark.session import local_session
+
+_HEADROOM = 0.9
+_MOST_GAP = 0.05
+_LEAST_AGREE = 0.85
+
+
+def run(*, quick: bool, say: Say) -> Result:
+    seconds = 12.0 if quick else 60.0
+    spark = local_session()
+    network = taxi_network(valued=True)
+    capacity = measure_capacity(spark, network, say, batches=6 if quick else 12)
+    rate = Burst(0.5 * capacity.rows_per_s, 2 * capacity.rows_per_s, at_s=seconds / 3, length_s=seconds / 3)
+    say(f"{seconds:.0f} s on Spark")
+    real = _on_spark(spark, capacity, rate, seconds)
+    say("the same, simulated")
+    graph = network.graph
+    simulated = simulate(
+        graph,
+        capacity.profile,
+        {"trips": rate},
+        trigger_ms=capacity.trigger_ms,
+        headroom=_HEADROOM,
+        seconds=seconds,
+        truth=real.controller.profile,
+        seed=1,
+        noise_share=0.05,
+    )
+    shares = {
+        output.name: (
+            real.report().outputs[output.name].delivered_share,
+            simulated.outputs[output.name].delivered_share,
+        )
+        for output in graph.outputs
+    }
+    gap = max(abs(one - other) for one, other in shares.values())
+    first_ms = real.history[0][0].started_ms
+    kept = {
+        "Spark": [(sample.started_ms - first_ms, _kept(plan)) for sample, plan in real.history],
+        "simulator": [(batch.started_ms, _kept(batch.plan)) for batch in simulated.batches],
+    }
+    # Spark's first batch begins with its first rows, the simulator's at the first trigger
+    step_ms = capacity.trigger_ms / 4
+    moments = np.arange(0.0, 1000 * seconds - 2 * capacity.trigger_ms, step_ms)
+    spark_kept, sim_kept = (_at(steps, moments + steps[0][0]) for steps in kept.values())
+    agree = float(np.mean((spark_kept < 1.0) == (sim_kept < 1.0)))
+    rows = [
+        {"output": name, "spark": round(one, 4), "simulator": round(other, 4)} for name, (one, other) in shares.items()
+    ]
+    metrics = {
+        "max_share_gap": round(gap, 4),
+        "plans_agree_share": round(agree, 3),
+        "kept_gap_mean": round(float(np.mean(np.abs(spark_kept - sim_kept))), 4),
+    }
+    checks = {
+        f"delivered shares differ by at most {_MOST_GAP}": gap <= _MOST_GAP,
+        f"both shed, or neither does, at least {_LEAST_AGREE:.0%} of the time": agree >= _LEAST_AGREE,
+        "both shed in the burst and nothing before it": all(
+            min(share for _, share in steps) < 1.0 and steps[0][1] == 1.0 for steps in kept.values()
+        ),
+    }
+    return Result("parity", metrics, checks, rows, lambda figure: _draw(figure, kept, shares, seconds))
+
+
+def _kept(plan: Plan) -> float:
+    """The share of trips that a plan lets in."""
+    return plan.keep("trips")
+
+
+def _at(steps: Sequence[tuple[float, float]], moments: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """What was in force at each moment."""
+    began, shares = zip(*steps, strict=True)
+    return np.array(shares)[np.clip(np.searchsorted(began, moments, side="right") - 1, 0, len(shares) - 1)]
+
+
+def _draw(
+    figure: Any,
+    kept: Mapping[str, Sequence[tuple[float, float]]],
+    shares: Mapping[str, tuple[float, float]],
+    seconds: float,
+) -> None:
+    left, right = figure.subplots(1, 2, width_ratios=[2, 1])
+    for label, steps in kept.items():
+        began = [(moment - steps[0][0]) / 1000 for moment, _ in steps]
+        left.step(began, [100 * share for _, share in steps], where="post", label=label)
+    left.axvspan(seconds / 3, 2 * seconds / 3, color="grey", alpha=0.15, label="2 x capacity")
+    left.set_xlabel("time (s)")
+    left.set_ylabel("trips that the plan lets in (%)")
+    left.set_ylim(0, 105)
+    left.legend()
+    places = np.arange(len(shares))
+    for offset, (label, index) in zip((-0.2, 0.2), (("Spark", 0), ("simulator", 1)), strict=True):
+        right.bar(places + offset, [100 * pair[index] for pair in shares.values()], width=0.4, label=label)
+    right.set_xticks(places, list(shares))
+    right.set_ylabel("delivered over the run (%)")
+    right.legend()
+    figure.suptitle("The same loop on Spark and in the simulator sheds alike")
+
+
+def _on_spark(spark: Any, capacity: Capacity, rate: Rate, seconds: float) -> Run:
+    network = taxi_network(valued=True)
+    with tempfile.TemporaryDirectory(prefix="jettison-parity-") as name:
+        running = start(
+            network,
+            {"trips": generate(spark, TAXI_PAYLOAD, rate=rate)},
+            parquet_sinks(network, Path(name)),
+            trigger=capacity.trigger,
+            headroom=_HEADROOM,
+            checkpoint=f"{name}/checkpoint",
+            profile=capacity.profile,
+            shared=capacity.shared,
+        )
+        running.await_termination(timeout=seconds)
+        running.stop()
+    return running

@@ -1,0 +1,152 @@
+"""After a stall the old backlog makes way for the new: how soon results are fresh again, and what is delivered of them.
+
+A sink hangs for a minute while trips keep coming at the network's capacity. Then the whole backlog comes in one batch.
+With `stale` what is older than two triggers goes first; without it old and new are thinned out alike.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jettison.experiments.capacity import Capacity, measure_capacity
+from jettison.experiments.harness import Result, Say
+from jettison.experiments.timeline import draw, table
+from jettison.experiments.workload import taxi_network
+from jettison.network.fields import TAXI_PAYLOAD
+from jettison.network.rates import Constant
+from jettison.spark.generator import generate
+from jettison.spark.runtime import Run, start
+from jettison.spark.session import local_session
+from jettison.statistics.samples import BatchSample
+
+_P95 = 5
+_FRESH_TRIGGERS = 2.0
+_STEADY = 2
+
+
+@dataclass
+class _Hanging:
+    """A sink that hangs once, from its first batch after so many seconds on."""
+
+    after_s: float
+    for_s: float
+    began_s: float = 0.0
+    ended_s: float | None = None
+
+    def __call__(self, frame: Any, batch: int) -> None:
+        self.began_s = self.began_s or time.time()
+        if self.ended_s is None and time.time() - self.began_s > self.after_s:
+            time.sleep(self.for_s)
+            self.ended_s = time.time()
+        frame.write.format("noop").mode("overwrite").save()
+
+
+def run(*, quick: bool, say: Say) -> Result:
+    warm_s, stall_s, after_s = (6.0, 8.0, 14.0) if quick else (20.0, 60.0, 40.0)
+    spark = local_session()
+    capacity = measure_capacity(spark, taxi_network(), say, batches=6 if quick else 12)
+    limit_s = _FRESH_TRIGGERS * capacity.trigger_ms / 1000
+    runs: dict[str, tuple[Run, _Hanging]] = {}
+    for label, stale, shedding in (
+        ("stale first", f"{1000 * limit_s:.0f} milliseconds", True),
+        ("by chance", None, True),
+        ("nothing shed", None, False),
+    ):
+        if quick and not shedding:
+            continue
+        say(f"{label}: {stall_s:.0f} s stall at 1 x capacity")
+        runs[label] = _stalled(spark, capacity, _Hanging(warm_s, stall_s), after_s, stale=stale, shedding=shedding)
+    recovered = {label: _recovered_s(*each, limit_s, after_s) for label, each in runs.items()}
+    fresh = {label: _fresh_share(*each) for label, each in runs.items()}
+    metrics = {
+        "recover_s": round(recovered["stale first"], 2),
+        "recover_s_without": round(recovered["by chance"], 2),
+        "fresh_kept_share": round(fresh["stale first"], 3),
+        "fresh_kept_share_without": round(fresh["by chance"], 3),
+        "trigger_s": capacity.trigger_ms / 1000,
+    }
+    if "nothing shed" in recovered:
+        metrics["recover_s_nothing_shed"] = round(recovered["nothing shed"], 2)
+    checks = {
+        "with staleness shedding results are fresh again no later than without": recovered["stale first"]
+        <= recovered["by chance"] + capacity.trigger_ms / 1000,
+        "of the first batch after the stall more of what is fresh is kept": fresh["stale first"] > fresh["by chance"],
+    }
+    tables = {label: table(each, label) for label, (each, _) in runs.items()}
+    title = f"A stall of {stall_s:.0f} s at 1 x capacity ({capacity.rows_per_s:,.0f} rows/s): old makes way for new"
+    return Result(
+        "stale",
+        metrics,
+        checks,
+        [row for rows in tables.values() for row in rows],
+        lambda figure: draw(figure, tables, title, capacity.budget_ms),
+    )
+
+
+def _stalled(
+    spark: Any, capacity: Capacity, sink: _Hanging, after_s: float, *, stale: str | None, shedding: bool
+) -> tuple[Run, _Hanging]:
+    network = taxi_network()
+    with tempfile.TemporaryDirectory(prefix="jettison-stale-") as name:
+        running = start(
+            network,
+            {"trips": generate(spark, TAXI_PAYLOAD, rate=Constant(capacity.rows_per_s))},
+            {output.name: sink if output.name == "alerts" else _discard for output in network.graph.outputs},
+            trigger=capacity.trigger,
+            headroom=0.9,
+            checkpoint=str(Path(name) / "checkpoint"),
+            shedding=shedding,
+            stale=stale,
+            profile=capacity.profile,
+            shared=capacity.shared,
+        )
+        deadline = time.monotonic() + 300
+        while sink.ended_s is None and time.monotonic() < deadline:
+            if running.await_termination(timeout=0.2):
+                break
+        running.await_termination(timeout=after_s)
+        running.stop()
+    return running, sink
+
+
+def _discard(frame: Any, batch: int) -> None:
+    frame.write.format("noop").mode("overwrite").save()
+
+
+def _after(running: Run, sink: _Hanging) -> list[tuple[BatchSample, Any]]:
+    return [(sample, plan) for sample, plan in running.history if sample.started_ms / 1000 > (sink.ended_s or 0.0)]
+
+
+def _recovered_s(running: Run, sink: _Hanging, limit_s: float, after_s: float) -> float:
+    """Seconds from the stall's end to the end of the first batch from which on p95 latency stays within the limit."""
+    assert sink.ended_s is not None
+    after = _after(running, sink)
+    fresh = [
+        all(seen.latency_ms[_P95] / 1000 <= limit_s for seen in sample.outputs.values() if seen.latency_ms is not None)
+        for sample, _ in after
+    ]
+    for index in range(len(after)):
+        if all(fresh[index : index + _STEADY]) and fresh[index]:
+            sample = after[index][0]
+            return (sample.started_ms + sample.duration_ms) / 1000 - sink.ended_s
+    return after_s
+
+
+def _fresh_share(running: Run, sink: _Hanging) -> float:
+    """Of the tuples of the first batch after the stall that were not stale, the share that came to the outputs.
+
+    Without staleness shedding old and new are kept alike: it is the share of all.
+    """
+    after = _after(running, sink)
+    if not after:
+        return 0.0
+    sample, plan = after[0]
+    kept = sample.arcs["trips"][1] / max(1, sample.rows_in["trips"])
+    if not plan.stale:
+        return float(kept)
+    drop = plan.drops.get("trips")
+    return 1.0 if drop is None else float(drop.keep)
