@@ -25,10 +25,11 @@ import numpy.typing as npt
 
 from jettison.network.graph import Graph
 from jettison.plan.claims import OVERLOAD, WITHIN_BUDGET, not_enough
-from jettison.plan.keys import by_chance, droppable
+from jettison.plan.keys import droppable
 from jettison.plan.ladder import Ladder, ladder_for
 from jettison.plan.locations import Layout, layout
-from jettison.plan.plan import Drop, Infeasible, Plan, Random, Semantic
+from jettison.plan.placed import placed
+from jettison.plan.plan import Drop, Infeasible, Plan
 from jettison.plan.problem import Problem
 from jettison.plan.steps import Steps
 from jettison.statistics.load import load_coefficients
@@ -99,28 +100,17 @@ class RoadMap:
 
     def _drops(self, row: int) -> dict[str, Drop]:
         keeps = self.keeps[row]
-        dropping = {arc: at for arc, at in self.layout.by_arc.items() if (keeps[list(at)] < 1.0).any()}
+        if (keeps >= 1.0).all():
+            return {}
         reaching = np.ones(len(keeps))
-        if self.layout.judged and dropping:
+        if self.layout.judged:
             reaching = _delivered(self.graph, self.layout, self.keeps[[row]], self.counts)[2][0]
-        drops: dict[str, Drop] = {}
-        for arc, locations in dropping.items():
-            shares, weights = keeps[list(locations)], reaching[list(locations)]
-            there = shares[weights > 0] if weights.any() else shares
-            if arc not in self.layout.judged or (there == there[0]).all():
-                if there[0] < 1.0:
-                    drops[arc] = self._by_chance(row, arc, float(there[0]))
-                continue
-            track, column = self.layout.judged[arc]
-            expected = float(np.average(shares, weights=weights))
-            drops[arc] = Semantic(column, track.bounds, tuple(map(float, shares)), min(1.0, expected))
-        return drops
-
-    def _by_chance(self, row: int, arc: str, keep: float) -> Drop:
-        if keep == 0.0:
-            return Random(0.0)
-        level = int(min(self.levels[row, index] for index in self.layout.by_arc[arc]))
-        return by_chance(self.graph, arc, keep, min(1.0, self.ladder.shares[level] / keep))
+        left = {}
+        for arc, locations in self.layout.by_arc.items():
+            index = min(locations, key=lambda at: self.levels[row, at])
+            if 0.0 < keeps[index] < 1.0:
+                left[arc] = min(1.0, self.ladder.shares[int(self.levels[row, index])] / float(keeps[index]))
+        return placed(self.graph, self.layout, keeps.tolist(), reaching.tolist(), left)
 
     @cached_property
     def _merges(self) -> bool:
