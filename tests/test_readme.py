@@ -7,13 +7,19 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from typer.testing import CliRunner
 
 from jettison.app.cli import app
 from jettison.network.rates import Constant
+from jettison.plan.certify import certify
+from jettison.plan.exact import ExactShedder
+from jettison.plan.plan import Plan
+from jettison.plan.problem import Problem
+from jettison.plan.roadmap import RoadMapShedder, build_road_map
+from jettison.statistics.profile import Profile
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,7 +36,7 @@ def blocks(language: str) -> list[str]:
 @pytest.mark.spark
 @pytest.mark.slow
 def test_the_network_runs_as_written(tmp_path: Path) -> None:
-    code, _ = blocks("python")
+    code, _, _ = blocks("python")
     script = tmp_path / "readme.py"
     script.write_text(code, encoding="utf-8")
     done = subprocess.run([sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, timeout=240)
@@ -40,13 +46,32 @@ def test_the_network_runs_as_written(tmp_path: Path) -> None:
     assert list((tmp_path / "out" / "fares").glob("batch=*/*.parquet"))
 
 
+@pytest.mark.core
+def test_the_network_of_worth_can_be_planned(capsys: pytest.CaptureFixture[str]) -> None:
+    _, code, _ = blocks("python")
+    names: dict[str, Any] = {}
+    exec(code, names)
+    assert "join1: join select1 with select2 on order within 10 minutes" in capsys.readouterr().out
+    graph = names["net"].graph
+    profile = Profile({operator.name: 1.0 for operator in graph.operators}, {})
+    rows = {"orders": 1000.0, "payments": 800.0}
+    road_map = build_road_map(graph, profile, rows)
+    problem = Problem(graph, profile, rows, 0.0)
+    for share in (0.9, 0.6, 0.3):
+        asked = problem.with_budget(share * problem.load_us)
+        for shedder in (RoadMapShedder(road_map), ExactShedder()):
+            plan = shedder.plan(asked)
+            assert isinstance(plan, Plan)
+            certify(asked, plan)
+
+
 @pytest.mark.slow
 def test_the_network_on_kafka_runs_as_written(
     spark: SparkSession, broker: Broker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from jettison.experiments.producer import producing
 
-    _, code = blocks("python")
+    _, _, code = blocks("python")
     for topic in ("trips", "alerts", "shed", "rejects"):
         broker.create(topic)
     with producing(broker.servers, "trips", Constant(1000.0), 60.0, tmp_path / "sent"):
