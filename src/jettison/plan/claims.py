@@ -11,7 +11,7 @@ from jettison.plan.problem import Problem
 WITHIN_BUDGET = "within budget"
 OVERLOAD = "overload"
 
-_ROUNDING = 1e-9
+_ROUNDING = 1e-7
 
 
 def claimed(problem: Problem, drops: Mapping[str, Drop], reason: str) -> Plan:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -45,7 +46,7 @@ class Problem:
     @property
     def unavoidable_us(self) -> float:
         """What no drop can save: the fixed part and reading."""
-        reading = sum(self.profile.read_us.get(source, 0.0) * count for source, count in self.rows.items())
+        reading = math.fsum(self.profile.read_us.get(source, 0.0) * count for source, count in self.rows.items())
         return 1000.0 * self.profile.fixed_ms + reading
 
     @property

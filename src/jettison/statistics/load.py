@@ -6,6 +6,7 @@ On a flat query this is equation 3.1; summed over the arcs out of a fan-out it i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from jettison.network.graph import Graph
@@ -73,7 +74,7 @@ def total_load_us(coefficients: Mapping[str, float], rows: Mapping[str, float]) 
     >>> total_load_us({"i1": 26.5, "i2": 18.75}, {"i1": 10, "i2": 20})
     640.0
     """
-    return sum(coefficients[source] * count for source, count in rows.items())
+    return math.fsum(coefficients[source] * count for source, count in rows.items())
 
 
 def queue_load_us(coefficients: Mapping[str, float], queues: Mapping[str, float], melt_rate: float) -> float:
