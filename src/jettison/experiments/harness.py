@@ -73,9 +73,7 @@ EXPERIMENTS = (
     ),
     Experiment("burst", "burst", "thesis 3.2", "ten times the capacity for five seconds"),
     Experiment("fig-3-18", "fig_3_18", "thesis 3.9", "the battalion on Spark: value utility lost by three algorithms"),
-    Experiment(
-        "exact-gap", "exact_gap", "ours", "utility of the road map over the optimum, and its time"
-    ),
+    Experiment("exact-gap", "exact_gap", "ours", "utility of the road map over the optimum, and its time"),
     Experiment("stale", "stale", "ours", "after a stall: how soon results are fresh again, old data going first"),
     Experiment("parity", "parity", "ours", "one scenario in the simulator and on Spark"),
     Experiment("planning", "planning", "thesis 3.5", "road map, look-up and control tick on a large network"),

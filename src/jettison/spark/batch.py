@@ -24,8 +24,6 @@ from jettison.spark.join_state import JoinState
 from jettison.spark.reasons import reason_of
 from jettison.spark.sinks import Sink
 from jettison.spark.values import value_metrics, value_samples, valued_columns
-from jettison.statistics.load import flows
-from jettison.statistics.profile import Profile
 from jettison.statistics.samples import LATENCY_QUANTILES, OutputSample, ValueSample
 
 _SAMPLE_MASK = 63
@@ -149,10 +147,16 @@ class BatchRunner:
                 frame.unpersist()
 
     def _closed_arcs(self, plan: Plan, rows: Mapping[str, int]) -> frozenset[str]:
-        """Arcs that nothing can reach or pass under this plan."""
-        keeps_ = {arc: drop.keep for arc, drop in plan.drops.items()}
-        passing = flows(self._graph, Profile({}, {}), {name: float(count) for name, count in rows.items()}, keeps_)
-        return frozenset(arc for arc, count in passing.items() if count == 0)
+        """Arcs that nothing can reach or pass under this plan. One side of a join is enough: others wait there."""
+        closed: set[str] = set()
+        for operator in self._graph.operators:
+            entering = self._graph.arcs_into(operator.name)
+            if not operator.inputs and (rows.get(operator.name, 0) == 0 or plan.keep(operator.name) == 0):
+                closed.update(entering)
+            nothing = closed.issuperset(entering)
+            leaving = self._graph.arcs_out_of(operator.name)
+            closed.update(arc for arc in leaving if nothing or plan.keep(arc) == 0)
+        return frozenset(closed)
 
     def _keep_for_joins(self, compiler: Compiler, closed: frozenset[str]) -> None:
         """Joins come first, also those whose outputs get nothing in this batch: later rows may need those of now."""
