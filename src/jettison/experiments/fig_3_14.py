@@ -54,8 +54,7 @@ def run(*, quick: bool, say: Say) -> Result:
     least_gain = min(row["input_uniform_loss_percent"] - row["random_loss_percent"] for row in table)
     averages = [sum(at.values()) / len(at) for at in ratios.values()]
     checks = {
-        f"the input loses no less than the split anywhere, {_GRAIN_PERCENT} points apart": least_gain
-        >= -_GRAIN_PERCENT,
+        f"the input loses no less than the split, {_GRAIN_PERCENT} points apart": least_gain >= -_GRAIN_PERCENT,
         "the ratio rises with the skew": averages == sorted(averages) and averages[0] < averages[-1],
         "the ratio falls from the least excess load to the most": all(
             at[excesses[-1]] < at[excesses[0]] for at in ratios.values()
