@@ -37,7 +37,7 @@ def test_filters_pass_the_values_above_their_constant_and_no_others(seed: int) -
     )
     for operator in at.valued.operators:
         if isinstance(operator, Where):
-            constant = float(operator..removeprefix("x > "))
+            constant = float(str(operator.predicate).removeprefix("x > "))
             track = at.valued.tracks.below(operator.name)
             assert track is not None
             for arc in at.valued.arcs_out_of(operator.name):
