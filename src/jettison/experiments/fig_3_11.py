@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from jettison.experiments.harness import Result, Say
-from jettison.experiments.simulated import Loss, judged, mean_loss, mixed_queries
+from jettison.experiments.simulated import CAPACITY, Loss, judged, mean_loss, mixed_queries
 from jettison.plan.admission import ADMISSION
 from jettison.plan.shedders import RANDOM, SEMANTIC
 
@@ -98,9 +98,9 @@ def _draw(figure: Any, kind: str, found: Curves) -> None:
         axes.plot(list(curve), list(curve.values()), marker=mark, label=name, linestyle="-" if by_qos else "--")
     axes.set_xscale("log")
     ticks = list(found[SEMANTIC])
-    axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
+    axes.set_xticks(ticks, [f"{tick / CAPACITY:g}" for tick in ticks])
     axes.minorticks_off()
-    axes.set_xlabel("mean rate of each input (tuples/s; the capacity is 1,000)")
+    axes.set_xlabel(f"mean rate of each input (times {CAPACITY:,.0f} tuples/s, the capacity)")
     axes.set_ylabel(f"{kind} utility loss (%)")
     axes.set_ylim(0, 100)
     claim = {
