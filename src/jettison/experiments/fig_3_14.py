@@ -5,8 +5,8 @@ A simulation. The claims: the ratio of tuple utility lost, input-uniform over ra
 operator cannot save its work, so plans come to drop at the input as well).
 
 All loss graphs bend where three quarters are lost. At 300 % excess load, which is just that, taking the same from all
-is best, and the ratio can only be 1: a hair below, for a plan keeps one of few levels (`plan.ladder`), an input any
-share. Hence the half percentage point in the first check.
+is best, and the ratio can at most be 1. It comes out a hair below (.996 to .999), for a plan keeps one of few levels
+(`plan.ladder`), an input any share: there the first claim does not hold, and its check says so.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ _INPUT_UNIFORM = "input-uniform"
 _EXCESS_PERCENT, _QUICK_EXCESS_PERCENT = (10, 25, 50, 100, 200, 300, 400, 900), (25, 400)
 _SKEWS = (0.0, 0.5, 1.0)
 _SAME = 1e-6
-_GRAIN_PERCENT = 0.5
 
 Ratios = Mapping[float, Mapping[int, float]]
 
@@ -54,7 +53,9 @@ def run(*, quick: bool, say: Say) -> Result:
     least_gain = min(row["input_uniform_loss_percent"] - row["random_loss_percent"] for row in table)
     averages = [sum(at.values()) / len(at) for at in ratios.values()]
     checks = {
-        f"the input loses no less than the split, {_GRAIN_PERCENT} points apart": least_gain >= -_GRAIN_PERCENT,
+        "the input loses no less than the split anywhere": all(
+            ratio >= 1 - _SAME for at in ratios.values() for ratio in at.values()
+        ),
         "the ratio rises with the skew": averages == sorted(averages) and averages[0] < averages[-1],
         "the ratio falls from the least excess load to the most": all(
             at[excesses[-1]] < at[excesses[0]] for at in ratios.values()
