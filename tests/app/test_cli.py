@@ -164,6 +164,7 @@ def test_check_refuses_what_is_no_specification(tmp_path: Path, content: bytes, 
         (["simulate", TAXI, "--scheduler", "fifo"], 2, "round-robin"),
         (["simulate", TAXI, "--seed", "-1"], 2, "--seed"),
         (["simulate", TAXI, "--headroom", "0"], 1, "headroom is 0"),
+        (["simulate", TAXI, "--shedder", "nobody"], 1, "input-uniform"),
         (["simulate", TAXI, "--out", TAXI], 1, "taxi.yaml"),
         (["run", TAXI, "--for", "0"], 2, "--for"),
         (["run", TAXI, "--cores", "0"], 2, "--cores"),
@@ -317,6 +318,14 @@ def test_simulate_takes_the_rate_of_the_generator(scheduler: str) -> None:
     assert found["arrived"] == {"trips": 15 * 50_000 + 5 * 1_500_000}
     assert found["shed"]
     assert not simulated(TAXI, "--for", "20", "--scheduler", scheduler, "--no-shedding")["shed"]
+
+
+@core
+def test_simulate_takes_a_shedder() -> None:
+    found = simulated(TAXI, "--rate", "trips=1_200_000", "--for", "5", "--shedder", "input-uniform")
+    assert list(found["shed"]) == ["trips"]
+    shares = [output["delivered_share"] for output in found["outputs"].values()]
+    assert shares == pytest.approx([shares[0]] * len(shares), abs=0.01) != [1.0] * len(shares)
 
 
 @core

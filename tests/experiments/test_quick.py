@@ -9,6 +9,10 @@ from pyspark.sql import SparkSession
 
 from jettison.experiments import (
     burst,
+    fig_3_11,
+    fig_3_12,
+    fig_3_13,
+    fig_3_14,
     kafka_faults,
     kafka_lag,
     kafka_late_parse,
@@ -69,6 +73,32 @@ def test_planning(tmp_path: Path) -> None:
     drawn(result, tmp_path)
 
 
+def test_fig_3_11(tmp_path: Path) -> None:
+    result = fig_3_11.run(quick=True, say=quiet)
+    assert result.checks["by chance loses no more than admission control at any rate"]
+    assert result.metrics["least_gain_by_value_percent"] > -0.5
+    drawn(result, tmp_path)
+
+
+def test_fig_3_12(tmp_path: Path) -> None:
+    result = fig_3_12.run(quick=True, say=quiet)
+    assert result.passed
+    drawn(result, tmp_path)
+
+
+def test_fig_3_13(tmp_path: Path) -> None:
+    result = fig_3_13.run(quick=True, say=quiet)
+    assert all(row["ratio"] > 1 for row in result.rows)
+    drawn(result, tmp_path)
+
+
+def test_fig_3_14(tmp_path: Path) -> None:
+    result = fig_3_14.run(quick=True, say=quiet)
+    assert {row["skew"] for row in result.rows} == {0.0, 0.5, 1.0}
+    assert result.metrics["least_gain_percent"] > -0.5
+    drawn(result, tmp_path)
+
+
 def test_recovery(spark: SparkSession, tmp_path: Path) -> None:
     result = recovery.run(quick=True, say=quiet)
     assert result.metrics["kills"] == 2
@@ -108,5 +138,6 @@ def test_kafka_faults(spark: SparkSession, broker: Broker, tmp_path: Path) -> No
 
 def test_every_experiment_of_the_list_is_here() -> None:
     tested = {"overload", "burst", "overhead", "planning", "recovery"}
+    tested |= {"fig-3-11", "fig-3-12", "fig-3-13", "fig-3-14"}
     tested |= {"kafka-lag", "kafka-rate", "kafka-late-parse", "kafka-faults"}
     assert {experiment.name for experiment in EXPERIMENTS} == tested

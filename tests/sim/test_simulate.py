@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -12,9 +11,9 @@ from tests.networks import Case, dags, steady, trees
 
 from jettison.errors import JettisonError
 from jettison.network import Graph, Network, Output, QoS
-from jettison.network.rates import Burst, Constant
+from jettison.network.rates import Burst, Constant, Step
 from jettison.plan.problem import Problem
-from jettison.sim import Cells, SimResult, simulate
+from jettison.sim import SimResult, simulate
 from jettison.sim.engine import SCHEDULERS
 from jettison.statistics.load import flows
 from jettison.statistics.profile import Profile
@@ -43,7 +42,7 @@ PROFILE = Profile(
 CAPACITY = 134_000
 
 
-def run(rate: float | Burst, seconds: float = 30, **settings: object) -> SimResult:
+def run(rate: float | Burst | Step, seconds: float = 30, **settings: object) -> SimResult:
     options = {"trigger_ms": TRIGGER_MS, "seconds": seconds, **settings}
     return simulate(taxi(), PROFILE, {"trips": rate}, **options)  # type: ignore[arg-type]
 
@@ -206,6 +205,16 @@ def test_costs_that_are_wrong_are_learned(scheduler: str, factor: float) -> None
     assert max(late["p99"] for late in last.latency_ms.values()) <= 2.5 * TRIGGER_MS
 
 
+@schedulers
+def test_outputs_are_judged_after_the_warm_up(scheduler: str) -> None:
+    less = Step(3 * CAPACITY, 0.5 * CAPACITY, at_s=10)
+    whole, later = (run(less, seconds=40, scheduler=scheduler, warmup_s=warmup_s) for warmup_s in (0, 20))
+    assert whole.outputs["fares"].delivered_share < 0.8
+    assert later.outputs["fares"].delivered_share == 1.0
+    assert later.shed == whole.shed
+    assert later.outputs["fares"].rows == pytest.approx(0.9 * 0.5 * CAPACITY * 20, rel=0.06)
+
+
 # --- chance -------------------------------------------------------------------------------------------------------
 
 
@@ -223,62 +232,6 @@ def test_noise_is_about_what_is_expected() -> None:
         assert drawn.outputs[name].rows == int(drawn.outputs[name].rows)
 
 
-# --- cells --------------------------------------------------------------------------------------------------------
-
-
-@schedulers
-@steady(10)
-@given(case=dags())
-def test_cells_that_are_alike_change_nothing(scheduler: str, case: Case) -> None:
-    one, five = (
-        simulate(
-            case.graph,
-            at_load(case, 2.0),
-            case.rows,
-            trigger_ms=TRIGGER_MS,
-            seconds=4,
-            noise=False,
-            scheduler=scheduler,
-            cells=Cells(count),
-        )
-        for count in (1, 5)
-    )
-    for name, output in one.outputs.items():
-        assert five.outputs[name].rows == pytest.approx(output.rows)
-        assert five.outputs[name].lost_rows == pytest.approx(output.lost_rows)
-
-
-@schedulers
-def test_filters_pass_the_cells_that_they_want(scheduler: str) -> None:
-    cells = Cells(3, arriving={"trips": (0.5, 0.45, 0.05)}, passes={"dear": (0.0, 0.0, 1.0)})
-    result = run(1.2 * CAPACITY, seconds=20, cells=cells, scheduler=scheduler)
-    got = [rows for rows, _ in result.outputs["alerts"].cells]
-    lost = [rows for _, rows in result.outputs["alerts"].cells]
-    assert got[:2] == lost[:2] == [0.0, 0.0]
-    assert got[2] > 0 < lost[2]
-    fares = [rows for rows, _ in result.outputs["fares"].cells]
-    assert [rows / sum(fares) for rows in fares] == pytest.approx((0.5, 0.45, 0.05), abs=0.01)
-
-
-@pytest.mark.parametrize(
-    ("cells", "words"),
-    [
-        (lambda: Cells(0), "0 value cells"),
-        (lambda: Cells(2, arriving={"trips": (1.0,)}), "'trips'.*2 numbers"),
-        (lambda: Cells(2, arriving={"trips": (0.5, 0.6)}), "sums to 1.1"),
-        (lambda: Cells(2, passes={"dear": (0.5, -1.0)}), "'dear'"),
-    ],
-)
-def test_cells_are_checked(cells: Callable[[], Cells], words: str) -> None:
-    with pytest.raises(JettisonError, match=words):
-        cells()
-
-
-def test_cells_must_belong_to_the_network() -> None:
-    with pytest.raises(JettisonError, match="'nobody'"):
-        run(1000, cells=Cells(1, passes={"nobody": (1.0,)}))
-
-
 # --- what it is started with --------------------------------------------------------------------------------------
 
 
@@ -289,6 +242,9 @@ def test_cells_must_belong_to_the_network() -> None:
         ({"seconds": float("inf")}, "seconds is inf"),
         ({"noise_share": -1}, "noise_share is -1"),
         ({"scheduler": "fifo"}, "'fifo'.*batch"),
+        ({"shedder": "nobody"}, "'nobody'.*input-uniform"),
+        ({"warmup_s": 30}, "warmup_s is 30"),
+        ({"planned_as": Network("other").graph}, "other arcs"),
         ({"trigger_ms": 0}, "trigger"),
         ({"truth": Profile({"nobody": 1.0}, {})}, "'nobody'"),
     ],

@@ -17,6 +17,7 @@ from jettison.errors import NetworkError, StartError
 from jettison.network.graph import Graph
 from jettison.network.rates import Constant, Rate, rate_from_dict
 from jettison.network.spec import Spec
+from jettison.plan.shedders import SHEDDERS
 from jettison.sim import SimResult
 from jettison.sim import simulate as run_simulation
 from jettison.sim.picture import draw
@@ -34,6 +35,9 @@ def simulate(
         Literal["batch", "round-robin"], typer.Option(help="Micro-batches as in Spark, or turns as in Aurora.")
     ] = "batch",
     no_shedding: Annotated[bool, typer.Option("--no-shedding", help="Drop nothing.")] = False,
+    shedder: Annotated[
+        str | None, typer.Option(metavar="NAME", help=f"Who plans, in place of run.shedder: {', '.join(SHEDDERS)}.")
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 0,
     json: Annotated[bool, typer.Option("--json", help="Print everything as JSON, batch by batch.")] = False,
     folder: Annotated[
@@ -46,7 +50,7 @@ def simulate(
     read, graph = load_spec(spec)
     profile, known = needed_profile(spec, read, graph)
     rates = _rates(spec, read, graph, known, rate or ())
-    settings = read_settings(read, headroom, shedding=not no_shedding)
+    settings = read_settings(read, headroom, shedding=not no_shedding, shedder=shedder)
     if folder is not None:
         _make(folder)
     result = run_simulation(
@@ -59,6 +63,7 @@ def simulate(
         shedding=settings.shedding,
         seed=seed,
         scheduler=scheduler,
+        shedder=settings.shedder,
     )
     if json:
         typer.echo(json_.dumps(result.to_dict()))

@@ -105,11 +105,12 @@ def needed_profile(path: Path, spec: Spec, graph: Graph) -> tuple[Profile, Mappi
     return read_profile(str(path), graph, spec.profile), spec.profile.rows_per_s
 
 
-def read_settings(spec: Spec, headroom: float | None, *, shedding: bool = True) -> Settings:
-    """Trigger and headroom of the `run` section; `headroom` takes the place of its own where it is given."""
+def read_settings(spec: Spec, headroom: float | None, *, shedding: bool = True, shedder: str | None = None) -> Settings:
+    """Trigger, headroom and shedder of the `run` section; those that are given take the place of its own."""
     run = spec.run or RunSpec()
     trigger_ms = duration_ms(run.trigger, "run.trigger")
-    return Settings(trigger_ms, run.headroom if headroom is None else headroom, shedding)
+    share = run.headroom if headroom is None else headroom
+    return Settings(trigger_ms, share, shedding, shedder=shedder or run.shedder)
 
 
 def situation(path: Path, given: Iterable[str], headroom: float | None) -> Situation:

@@ -77,6 +77,18 @@ EXPERIMENTS = (
     Experiment("stale", "stale", "ours", "after a stall: how soon results are fresh again, old data going first"),
     Experiment("parity", "parity", "ours", "one scenario in the simulator and on Spark"),
     Experiment("planning", "planning", "thesis 3.5", "road map, look-up and control tick on a large network"),
+    Experiment(
+        "fig-3-11", "fig_3_11", "thesis 3.8.2", "simulation: tuple utility lost, six shedders over the input rate"
+    ),
+    Experiment(
+        "fig-3-12", "fig_3_12", "thesis 3.8.2", "simulation: value utility lost, six shedders over the input rate"
+    ),
+    Experiment(
+        "fig-3-13", "fig_3_13", "thesis 3.8.3", "simulation: value utility lost by chance over by value, by skew"
+    ),
+    Experiment(
+        "fig-3-14", "fig_3_14", "thesis 3.8.4", "simulation: 20 queries behind one operator, inputs against splits"
+    ),
     Experiment("recovery", "recovery", "ours", "killed at random points: nothing lost, nothing doubled, plans alike"),
     Experiment(
         "kafka-lag", "kafka_lag", "Stream Economics 5.8", "Kafka's lag as injection rises past capacity, beside Spark's"

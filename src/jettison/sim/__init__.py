@@ -1,7 +1,6 @@
 """The same control loop on a virtual clock: `simulate` runs a network for minutes in a fraction of a second."""
 
-from jettison.sim.cells import Cells
 from jettison.sim.engine import simulate
 from jettison.sim.result import OutputResult, SimBatch, SimResult
 
-__all__ = ["Cells", "OutputResult", "SimBatch", "SimResult", "simulate"]
+__all__ = ["OutputResult", "SimBatch", "SimResult", "simulate"]

@@ -14,6 +14,8 @@ from jettison.sim.cells import Matrix, Vector
 from jettison.sim.quantiles import weighted_quantiles
 from jettison.sim.trains import by_cell, by_train
 
+ByValue = tuple[dict[str, Vector], dict[str, Vector]]
+
 
 class Account:
     """Tuples of a whole run: by arc and operator, and by cell where they are lost or delivered."""
@@ -22,10 +24,25 @@ class Account:
         self.graph = graph
         self.shed = {arc: np.zeros(cells) for arc in graph.arcs}
         self.taken = dict.fromkeys(graph.arcs, 0.0)
+        self.entered = {source.name: np.zeros(cells) for source in graph.sources} if graph.tracks.all else {}
         self.gave = {operator.name: 0.0 for operator in graph.operators if not isinstance(operator, Output)}
         self.delivered = {output.name: np.zeros(cells) for output in graph.outputs}
         self._late_ms: dict[str, list[Vector]] = {output.name: [] for output in graph.outputs}
         self._rows: dict[str, list[Vector]] = {output.name: [] for output in graph.outputs}
+
+    def take(self, arc: str, rows: float, trains: Matrix) -> None:
+        """Trains of `rows` tuples that an operator takes up from an arc, behind its drop."""
+        self.taken[arc] += rows
+        if arc in self.entered:
+            self.entered[arc] += by_cell(trains)
+
+    def by_value(self, since: ByValue | None = None) -> ByValue:
+        """Tuples by cell that sources took up behind their drops, and that outputs got, since an earlier call."""
+        entered, delivered = since or ({}, {})
+        return (
+            {name: rows - entered.get(name, 0.0) for name, rows in self.entered.items()},
+            {name: rows - delivered.get(name, 0.0) for name, rows in self.delivered.items()},
+        )
 
     def deliver(self, output: str, late_ms: Vector, trains: Matrix) -> None:
         """Trains that came out, and how late each of them is."""
@@ -44,8 +61,12 @@ class Account:
         late_ms, rows = np.concatenate(self._late_ms[output][since:]), np.concatenate(self._rows[output][since:])
         return weighted_quantiles(late_ms, rows, shares)
 
-    def lost(self, passes: dict[str, Vector]) -> dict[str, Vector]:
-        """What each output would have got of the tuples that were shed, at selectivities `passes` by operator."""
+    def lost(self, passes: dict[str, Vector], before: dict[str, Vector]) -> dict[str, Vector]:
+        """What each output would have got of the tuples that were shed, at selectivities `passes` by operator.
+
+        `before` is what had been shed already when counting began, by arc.
+        """
+        shed = {arc: rows - before.get(arc, 0.0) for arc, rows in self.shed.items()}
         gives: dict[str, dict[str, Vector]] = {}
         lost = {name: np.zeros_like(rows) for name, rows in self.delivered.items()}
         for operator in reversed(self.graph.operators):
@@ -58,7 +79,7 @@ class Account:
                     for output, share in gives[head].items():
                         gives[name][output] = gives[name].get(output, 0.0) + passes[name] * share
             for arc in self.graph.arcs_into(name):
-                if self.shed[arc].any():
+                if shed[arc].any():
                     for output, share in gives[name].items():
-                        lost[output] += self.shed[arc] * share
+                        lost[output] += shed[arc] * share
         return lost

@@ -10,7 +10,7 @@ import numpy as np
 from jettison.errors import StartError
 from jettison.network.graph import Graph
 from jettison.network.rates import Constant, Rate
-from jettison.sim.cells import Cells, arriving_vector
+from jettison.sim.cells import Cells
 from jettison.sim.chance import Chance
 from jettison.sim.trains import Trains
 
@@ -22,8 +22,10 @@ class Arrivals:
     """Tuples of every source, up to `end_ms`.
 
     >>> from jettison.network import Network
+    >>> from jettison.statistics.profile import Profile
     >>> net = Network("n"); net.source("trips", "fare double").output("fares")
-    >>> found = Arrivals(net.graph, {"trips": 1000}, 60_000, Cells(), Chance(seed=0)).between(1000, 1150)
+    >>> cells = Cells(net.graph, Profile({}, {}))
+    >>> found = Arrivals(net.graph, {"trips": 1000}, 60_000, cells, Chance(seed=0)).between(1000, 1150)
     >>> found.times_ms, found.counts["trips"].ravel()
     (array([1037.5, 1112.5]), array([75., 75.]))
     """
@@ -39,7 +41,7 @@ class Arrivals:
             if name not in rates:
                 raise StartError(f"rates: source {name!r} has none: give rows per second, such as {{{name!r}: 1000}}.")
         self._rates = {name: _as_rate(rates[name]) for name in names}
-        self._shares = {name: arriving_vector(name, cells) for name in names}
+        self._shares = {name: cells.arriving(name) for name in names}
         self._chance = chance
         self.end_ms = end_ms
 

@@ -9,10 +9,12 @@ from collections.abc import Callable, Mapping
 from jettison.control.loop import Controller, Settings
 from jettison.errors import StartError
 from jettison.network.graph import Graph
+from jettison.network.operators import Output
 from jettison.network.rates import Rate
+from jettison.plan.shedders import SEMANTIC
 from jettison.sim.account import Account
 from jettison.sim.arrivals import Arrivals
-from jettison.sim.cells import Cells, pass_vector
+from jettison.sim.cells import Cells, Vector
 from jettison.sim.chance import Chance
 from jettison.sim.machine import Machine
 from jettison.sim.micro_batch import MicroBatch
@@ -41,13 +43,17 @@ def simulate(
     scheduler: str = "batch",
     noise: bool = True,
     noise_share: float = 0.0,
-    cells: Cells | None = None,
+    shedder: str = SEMANTIC,
+    warmup_s: float = 0.0,
+    planned_as: Graph | None = None,
 ) -> SimResult:
     """Run a network for so many virtual seconds; the same arguments give the same result.
 
     The controller begins with `profile` and learns; the machine obeys `truth` (the profile unless given). What passes
     filters and drops is drawn at random, or taken as expected with `noise=False`; `noise_share` makes the work of a
-    batch slower or faster by about that share.
+    batch slower or faster by about that share. `shedder` is who plans (`plan.shedders`). Outputs are judged by what
+    happens after `warmup_s`. `planned_as` is the network that the controller sees, where its outputs are to be planned
+    by another QoS than they are judged by.
 
     >>> from jettison.network import Network
     >>> net = Network("n"); net.source("trips", "fare double").output("fares")
@@ -63,24 +69,40 @@ def simulate(
         raise StartError(f"seconds is {seconds}: give how long to simulate, above 0.")
     if not (math.isfinite(noise_share) and noise_share >= 0):
         raise StartError(f"noise_share is {noise_share}: give a share that is not below 0, such as 0.1.")
+    if not 0 <= warmup_s < seconds:
+        raise StartError(f"warmup_s is {warmup_s}: give a time from 0 on and less than the {seconds:g} s in all.")
     if scheduler not in SCHEDULERS:
         raise StartError(f"scheduler is {scheduler!r}: choose one of {', '.join(SCHEDULERS)}.")
     graph.check_complete()
-    true, cells = truth or profile, cells or Cells()
+    if planned_as is not None and planned_as.arcs != graph.arcs:
+        raise StartError(f"planned_as has other arcs than network {graph.name!r}: only the QoS of outputs may differ.")
+    true = truth or profile
     true.check(graph)
-    cells.check(graph)
+    cells = Cells(graph, true)
     chance = Chance(seed, noise=noise, slowness_share=noise_share)
     arrivals = Arrivals(graph, rates, 1000 * seconds, cells, chance)
-    settings = Settings(trigger_ms, headroom, shedding)
-    controller = Controller(graph, settings, profile, clock=planning_clock(graph))
+    settings = Settings(trigger_ms, headroom, shedding, shedder=shedder)
+    controller = Controller(planned_as or graph, settings, profile, clock=planning_clock(graph))
     machine = Machine(graph, true, cells, arrivals, chance, Account(graph, cells.count))
     running = SCHEDULERS[scheduler](machine, controller)
     batches: list[SimBatch] = []
     infeasible = None
+    begun = _Begun(machine.account)
     while (batch := running.step()) is not None:
         batches.append(batch)
         infeasible = controller.infeasible or infeasible
-    return _result(running, tuple(batches), infeasible, scheduler=scheduler, seconds=seconds, seed=seed)
+        if batch.started_ms < 1000 * warmup_s:
+            begun = _Begun(machine.account)
+    return _result(running, tuple(batches), begun, infeasible, scheduler=scheduler, seconds=seconds, seed=seed)
+
+
+class _Begun:
+    """Where the account stood when judging outputs began."""
+
+    def __init__(self, account: Account) -> None:
+        self.mark = account.mark()
+        self.shed = {arc: rows.copy() for arc, rows in account.shed.items()}
+        self.delivered = {name: rows.copy() for name, rows in account.delivered.items()}
 
 
 def planning_clock(graph: Graph) -> Callable[[], float]:
@@ -92,9 +114,19 @@ def planning_clock(graph: Graph) -> Callable[[], float]:
     return lambda: _PLANNING_S_PER_OPERATOR * len(graph.operators) * next(looks)
 
 
+def _worth_share(output: Output, machine: Machine, rows: Vector, gone: Vector) -> float:
+    """The share delivered of what an output's tuples are worth."""
+    track, value = machine.graph.tracks.by_output.get(output.name), output.qos.value
+    if track is None or value is None:
+        return share_of(float(rows.sum()), float(gone.sum()))
+    worth, cells = track.worth(value), machine.cells
+    return share_of(float(worth @ cells.along(track, rows)), float(worth @ cells.along(track, gone)))
+
+
 def _result(
     running: Scheduler,
     batches: tuple[SimBatch, ...],
+    begun: _Begun,
     infeasible: str | None,
     *,
     scheduler: str,
@@ -102,15 +134,17 @@ def _result(
     seed: int,
 ) -> SimResult:
     machine, account, graph = running.machine, running.machine.account, running.machine.graph
-    lost = account.lost({name: pass_vector(name, machine.truth, machine.cells) for name in account.gave})
+    lost = account.lost({name: machine.cells.passes(name) for name in account.gave}, begun.shed)
     outputs = {}
     for output in graph.outputs:
-        rows, gone = account.delivered[output.name], lost[output.name]
-        late = account.latency_ms(output.name, tuple(LATENCIES.values()))
+        rows, gone = account.delivered[output.name] - begun.delivered[output.name], lost[output.name]
+        late = account.latency_ms(output.name, tuple(LATENCIES.values()), begun.mark[output.name])
+        worth = _worth_share(output, machine, rows, gone)
         outputs[output.name] = OutputResult(
             float(rows.sum()),
             float(gone.sum()),
-            output.qos.utility(share_of(float(rows.sum()), float(gone.sum()))),
+            worth,
+            output.qos.utility(worth),
             {} if late is None else dict(zip(LATENCIES, late, strict=True)),
             tuple(zip(rows.tolist(), gone.tolist(), strict=True)),
         )

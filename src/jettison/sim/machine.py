@@ -9,10 +9,10 @@ import numpy as np
 
 from jettison.network.graph import Graph
 from jettison.network.operators import Output, Source
-from jettison.plan.plan import Plan
+from jettison.plan.plan import Plan, Semantic
 from jettison.sim.account import Account
 from jettison.sim.arrivals import Arrivals
-from jettison.sim.cells import Cells, Vector, keep_vector, pass_vector
+from jettison.sim.cells import Cells, Vector
 from jettison.sim.chance import Chance
 from jettison.statistics.profile import Profile
 
@@ -35,15 +35,21 @@ class Stage:
 
 @dataclass(frozen=True)
 class Gate:
-    """A drop as it truly is: what it keeps of each cell, and its work per tuple that it judges."""
+    """A drop as it truly is: what it keeps of each cell and is expected to keep of all, its work per tuple judged."""
 
     keeps: Vector
+    keep: float
     judging_us: float
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What a scheduler works with. `truth` may differ from the profile that the controller believes in."""
+    """What a scheduler works with. `truth` may differ from the profile that the controller believes in.
+
+    A join of streams works as a union with a selectivity, as in the loop's own sums (`statistics.load.flows`): the
+    tuples of both sides each give so many pairs on average. Drops by key on both sides, which keep the same keys, come
+    out right by that; random drops on both would leave fewer pairs in truth.
+    """
 
     graph: Graph
     truth: Profile
@@ -58,7 +64,7 @@ class Machine:
         stages = []
         for operator in self.graph.operators:
             name = operator.name
-            passes = pass_vector(name, self.truth, self.cells)
+            passes = self.cells.passes(name)
             gives_all = isinstance(operator, Output) or bool(np.all(passes == 1.0))
             read_us = self.truth.read_us.get(name, 0.0) if isinstance(operator, Source) else 0.0
             stages.append(
@@ -78,6 +84,9 @@ class Machine:
         """The drops of a plan. One that keeps nothing does not judge: its branch is not run at all."""
         gates = {}
         for arc, drop in plan.drops.items():
-            keeps = keep_vector(drop, self.cells)
-            gates[arc] = Gate(keeps, self.truth.drop_us if keeps.any() else 0.0)
+            keeps = self.cells.keeps(drop, arc)
+            judging_us = self.truth.drop_us
+            if isinstance(drop, Semantic):
+                judging_us += self.truth.look_us.get(arc, 0.0)
+            gates[arc] = Gate(keeps, drop.keep, judging_us if keeps.any() else 0.0)
         return gates

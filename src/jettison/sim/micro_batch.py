@@ -17,7 +17,8 @@ from jettison.sim.cells import Matrix
 from jettison.sim.machine import Machine
 from jettison.sim.result import SimBatch
 from jettison.sim.scheduler import latencies
-from jettison.sim.trains import Trains
+from jettison.sim.trains import Trains, rows_in
+from jettison.sim.values import value_samples
 from jettison.statistics.samples import BatchSample, OutputSample
 
 _SLACK_MS = 1e-6
@@ -55,7 +56,7 @@ class MicroBatch:
     def _run(self, trains: Trains, started_ms: float, interval_ms: float) -> SimBatch:
         machine, account, rows = self.machine, self.machine.account, trains.rows
         plan = self.controller.decide(rows, started_ms)
-        seen = account.mark()
+        seen, before = account.mark(), account.by_value()
         arcs, delivered, work_us = self._through(trains, plan)
         truth = Problem(machine.graph, machine.truth, rows, self.controller.settings.budget_us)
         duration_ms = machine.chance.slowness() * (truth.unavoidable_us + work_us) / 1000
@@ -65,7 +66,15 @@ class MicroBatch:
         outputs = {name: OutputSample(round(float(counts.sum()))) for name, counts in delivered.items()}
         self.controller.record(
             BatchSample(
-                self._batch, started_ms, interval_ms, duration_ms, rows, arcs=arcs, outputs=outputs, plan_row=plan.row
+                self._batch,
+                started_ms,
+                interval_ms,
+                duration_ms,
+                rows,
+                arcs=arcs,
+                outputs=outputs,
+                values=value_samples(machine.graph, machine.cells, *account.by_value(before)),
+                plan_row=plan.row,
             )
         )
         self._next_ms = max(self._boundary_after(started_ms), ended_ms)
@@ -102,7 +111,7 @@ class MicroBatch:
                     account.shed[arc] += (counts - kept).sum(axis=0)
                     arcs[arc] = (round(float(counts.sum())), round(float(kept.sum())))
                     counts = kept
-                account.taken[arc] += float(counts.sum())
+                account.take(arc, rows_in(counts), counts)
                 entering += counts
             work_us += stage.cost_us * float(entering.sum())
             if stage.is_output:

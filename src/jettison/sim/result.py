@@ -57,11 +57,13 @@ class OutputResult:
     """One output over the whole run.
 
     `rows` came out; `lost_rows` would have, had they not been shed. What still waits counts as neither. `cells` splits
-    both by value: (rows, lost rows) of each cell.
+    both by value: (rows, lost rows) of each cell. `worth_share` is the share delivered of what the tuples are worth,
+    that of tuples where none is worth more than another; `utility` is that of the worth delivered.
     """
 
     rows: float
     lost_rows: float
+    worth_share: float
     utility: float
     latency_ms: Latency
     cells: tuple[tuple[float, float], ...]
@@ -75,6 +77,7 @@ class OutputResult:
             "rows": self.rows,
             "lost_rows": self.lost_rows,
             "delivered_share": self.delivered_share,
+            "worth_share": self.worth_share,
             "utility": self.utility,
             "latency_ms": dict(self.latency_ms),
         }

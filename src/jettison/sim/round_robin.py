@@ -24,8 +24,9 @@ from jettison.sim.queues import ArcQueue
 from jettison.sim.result import SimBatch
 from jettison.sim.scheduler import latencies
 from jettison.sim.trains import Trains, by_cell, rows_in
+from jettison.sim.values import value_samples
 from jettison.statistics.profile import Profile
-from jettison.statistics.samples import BatchSample, OutputSample
+from jettison.statistics.samples import BatchSample, OutputSample, ValueSample
 
 _SLACK_MS = 1e-6
 _SLACK_US = 1e-6
@@ -47,7 +48,7 @@ class _Turn:
 
     def under(self, gate: Gate | None) -> None:
         """Put a drop on the arc, or take it away; work per tuple up to the drop, and in all."""
-        keep, judging_us = (1.0, 0.0) if gate is None else (float(gate.keeps.mean()), gate.judging_us)
+        keep, judging_us = (1.0, 0.0) if gate is None else (gate.keep, gate.judging_us)
         self.gate = gate
         self.before_us = self.stage.read_us + judging_us
         self.expected_us = self.before_us + keep * self.stage.cost_us
@@ -93,6 +94,7 @@ class RoundRobin:
         for turn in self._turns:
             turn.under(gates.get(turn.arc))
         seen, taken, gave = account.mark(), dict(account.taken), dict(account.gave)
+        before = account.by_value()
         shed = {arc: float(account.shed[arc].sum()) for arc in plan.drops}
         slowness = machine.chance.slowness()
         spent_us = self._run_ticks(slowness)
@@ -104,7 +106,8 @@ class RoundRobin:
             for arc in plan.drops
         }
         measured = replace(machine.truth, selectivity=self._selectivities(taken, gave))
-        self.controller.record(self._sample(started_ms, plan, arcs, measured, slowness))
+        values = value_samples(machine.graph, machine.cells, *account.by_value(before))
+        self.controller.record(self._sample(started_ms, plan, arcs, measured, slowness, values))
         self._batch += 1
         load_us = Problem(machine.graph, machine.truth, self._rows, settings.budget_us).load_us
         return SimBatch(
@@ -128,7 +131,13 @@ class RoundRobin:
         return {**self.machine.truth.selectivity, **counted}
 
     def _sample(
-        self, started_ms: float, plan: Plan, arcs: Mapping[str, tuple[int, int]], measured: Profile, slowness: float
+        self,
+        started_ms: float,
+        plan: Plan,
+        arcs: Mapping[str, tuple[int, int]],
+        measured: Profile,
+        slowness: float,
+        values: Mapping[str, ValueSample],
     ) -> BatchSample:
         """What the tuples that arrived in this interval cost and give, by the operators' own statistics.
 
@@ -151,6 +160,7 @@ class RoundRobin:
             self._rows,
             arcs=arcs,
             outputs=outputs,
+            values=values,
             plan_row=plan.row,
         )
 
@@ -211,7 +221,7 @@ class RoundRobin:
             account.shed[turn.arc] += by_cell(trains - kept)
             trains, rows = kept, rows_in(kept)
         spent_us += stage.cost_us * rows
-        account.taken[turn.arc] += rows
+        account.take(turn.arc, rows, trains)
         if stage.is_output:
             account.deliver(stage.name, self._tick_ms * (self._tick + into_tick) - times_ms, trains)
             return spent_us
