@@ -41,7 +41,7 @@ _REBUILD_TIME_SHARE = 0.005
 class Settings:
     """How the loop behaves. `waste_share`: how much more than needed a plan in force may shed before it is changed.
 
-    `shedder` is who plans: see `plan.shedders`.
+    `shedder` is who plans: see `plan.shedders`. Without `learn` costs stay as they are given.
     """
 
     trigger_ms: float
@@ -50,6 +50,7 @@ class Settings:
     melt_rate: float = 0.1
     waste_share: float = 0.04
     shedder: str = SEMANTIC
+    learn: bool = True
 
     def __post_init__(self) -> None:
         if not self.trigger_ms > 0:
@@ -195,10 +196,12 @@ class Controller:
             if rows_in > 0 and (arc in self.plan.stale or isinstance(keeps.get(arc), float)):
                 keeps[arc] = rows_kept / rows_in
         if any(sample.rows_in.values()):
-            self.costs.update_rows(sample.rows_in, keeps, {name: seen.rows for name, seen in sample.outputs.items()})
-            self.costs.update_time(sample.rows_in, keeps, sample.duration_ms)
+            if self.settings.learn:
+                delivered = {name: seen.rows for name, seen in sample.outputs.items()}
+                self.costs.update_rows(sample.rows_in, keeps, delivered)
+                self.costs.update_time(sample.rows_in, keeps, sample.duration_ms)
+                self._detector.confirm(measured_us=1000 * sample.duration_ms, budget_us=self.settings.budget_us)
             self.costs.update_values(sample, keeps)
-            self._detector.confirm(measured_us=1000 * sample.duration_ms, budget_us=self.settings.budget_us)
         self._rest_ms -= max(sample.interval_ms, sample.duration_ms)
         if self._rest_ms <= 0 and _moved(self._built_for, self.profile):
             self._build(self.rows_per_s, self.road_map.ladder)

@@ -8,8 +8,8 @@ from jettison.network.value import Value
 
 SCHEMA = "report long, seen timestamp, side string, kind string, x double, y double"
 
-_SIGNATURE = "sha2(concat_ws('-', report, side, kind, sha2(concat(x, ' ', y), 512)), 512)"
-_TRACK = "sha2(concat(report, kind), 512)"
+_SIGNATURE = "sha2(sha2(sha2(concat_ws('-', report, side, kind, x, y), 512), 512), 512)"
+_TRACK = "sha2(sha2(concat(report, kind), 512), 512)"
 
 
 def battalion_network() -> Network:

@@ -61,6 +61,7 @@ def start(
     shedder: str = SEMANTIC,
     stale: str | None = None,
     profile: Profile | None = None,
+    learn: bool = True,
     shared: Iterable[str] | None = None,
     statics: Mapping[str, DataFrame] | None = None,
     rejects: Any = None,
@@ -88,6 +89,8 @@ def start(
         whose QoS does not say.
     profile
         Costs as known from elsewhere; by default they are measured on the first batch of some size.
+    learn
+        Refine costs while running. False keeps those of the profile: the same rows then get the same plan.
     shared
         With a profile: the operators whose rows are persisted because several outputs read them.
     statics
@@ -107,7 +110,7 @@ def start(
     graph = graph if stale is None else graph.with_stale(stale)
     graph, frames, spark = opened(graph, sources or {}, spark)
     graph.check_complete()
-    settings = Settings(duration_ms(trigger, "trigger"), headroom, shedding, shedder=shedder)
+    settings = Settings(duration_ms(trigger, "trigger"), headroom, shedding, shedder=shedder, learn=learn)
     check_sources(graph, frames)
     chosen = check_sinks(graph, sinks or {})
     shed_sinks = ShedSinks(graph, on_shed or {})
