@@ -9,18 +9,22 @@ from pyspark.sql import SparkSession
 
 from jettison.experiments import (
     burst,
+    exact_gap,
     fig_3_11,
     fig_3_12,
     fig_3_13,
     fig_3_14,
+    fig_3_18,
     kafka_faults,
     kafka_lag,
     kafka_late_parse,
     kafka_rate,
     overhead,
     overload,
+    parity,
     planning,
     recovery,
+    stale,
 )
 from jettison.experiments.broker import Broker
 from jettison.experiments.capacity import Capacity
@@ -99,6 +103,32 @@ def test_fig_3_14(tmp_path: Path) -> None:
     drawn(result, tmp_path)
 
 
+def test_exact_gap(tmp_path: Path) -> None:
+    result = exact_gap.run(quick=True, say=quiet)
+    assert result.checks["the road map is never better than the exact plan"]
+    assert 0.9 < result.metrics["mean"] <= 1.0 + 1e-5
+    drawn(result, tmp_path)
+
+
+def test_fig_3_18(spark: SparkSession, tmp_path: Path) -> None:
+    result = fig_3_18.run(quick=True, say=quiet)
+    assert result.passed, result.rows
+    assert 0.0 < result.metrics["semantic_1"] < result.metrics["admission_control_1"]
+    drawn(result, tmp_path)
+
+
+def test_stale(spark: SparkSession, tmp_path: Path) -> None:
+    result = stale.run(quick=True, say=quiet, capacity=given_capacity())
+    assert {"recover_s", "recover_s_without"} <= set(result.metrics)
+    drawn(result, tmp_path)
+
+
+def test_parity(spark: SparkSession, tmp_path: Path) -> None:
+    result = parity.run(quick=True, say=quiet, capacity=given_capacity())
+    assert {"max_share_gap", "plans_agree_share"} <= set(result.metrics)
+    drawn(result, tmp_path)
+
+
 def test_recovery(spark: SparkSession, tmp_path: Path) -> None:
     result = recovery.run(quick=True, say=quiet)
     assert result.metrics["kills"] == 2
@@ -138,6 +168,6 @@ def test_kafka_faults(spark: SparkSession, broker: Broker, tmp_path: Path) -> No
 
 def test_every_experiment_of_the_list_is_here() -> None:
     tested = {"overload", "burst", "overhead", "planning", "recovery"}
-    tested |= {"fig-3-11", "fig-3-12", "fig-3-13", "fig-3-14"}
+    tested |= {"fig-3-11", "fig-3-12", "fig-3-13", "fig-3-14", "fig-3-18", "exact-gap", "stale", "parity"}
     tested |= {"kafka-lag", "kafka-rate", "kafka-late-parse", "kafka-faults"}
     assert {experiment.name for experiment in EXPERIMENTS} == tested

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.networks import Case, dags, declared_graphs, steady
 
 from jettison.errors import NetworkError
-from jettison.network import Apply, Graph, Join, Network, Output, QoS, Source, Where
+from jettison.network import Apply, Graph, Join, Network, Output, QoS, Source, Value, Where
 from jettison.network.spec import from_yaml, read_spec, to_dict, to_yaml
 from jettison.statistics.profile import Profile
 
@@ -306,3 +306,28 @@ def test_equality_of_graphs_is_not_blind() -> None:
     graph = from_yaml(TAXI).graph()
     other = [replace(op, quality=False) if isinstance(op, Output) else op for op in graph.operators]
     assert Graph("taxi", tuple(other)) != graph
+
+
+def test_the_battalion_of_the_examples_is_the_one_of_the_experiments() -> None:
+    from jettison.experiments.battalion import battalion_network
+
+    assert read_spec("examples/battalion.yaml").graph() == battalion_network().graph
+
+
+def test_what_tuples_are_worth_survives_its_yaml() -> None:
+    net = Network("worth")
+    value = Value("x", [(0, 50, 0.2), (50, 100, 0.5, 1.0)], chunk=10, otherwise=0.1, histogram=[(0, 100, 1.0)])
+    source = net.source("s", "x double, at timestamp", event_time="at")
+    source.output("a", qos=QoS(value=value, priority=2, latency=[("0 seconds", 1.0), ("1 minute", 0.0)]))
+    source.output("b", qos=QoS(stale="10 seconds"))
+    assert from_yaml(to_yaml(net.graph)).graph() == net.graph
+
+
+def test_the_yaml_of_a_value_utility_names_its_fault() -> None:
+    text = """
+network: n
+sources: {s: {schema: x double}}
+outputs: {o: {of: s, qos: {value: {column: x, intervals: [[0, 50, 0.2], [60, 100, 1.0]]}}}}
+"""
+    with pytest.raises(NetworkError, match="output 'o': value utility of 'x': there is a gap from 50 to 60"):
+        from_yaml(text).graph()

@@ -24,20 +24,22 @@ from jettison.sim import simulate
 from jettison.spark.generator import generate
 from jettison.spark.runtime import Run, start
 from jettison.spark.session import local_session
+from jettison.statistics.profile import Profile
 
 _HEADROOM = 0.9
 _MOST_GAP = 0.05
 _LEAST_AGREE = 0.85
 
 
-def run(*, quick: bool, say: Say) -> Result:
+def run(*, quick: bool, say: Say, capacity: Capacity | None = None) -> Result:
+    """Compare; `capacity` may be given to save the time of measuring it."""
     seconds = 12.0 if quick else 60.0
     spark = local_session()
     network = taxi_network(valued=True)
-    capacity = measure_capacity(spark, network, say, batches=6 if quick else 12)
+    capacity = capacity or measure_capacity(spark, network, say, batches=6 if quick else 12)
     rate = Burst(0.5 * capacity.rows_per_s, 2 * capacity.rows_per_s, at_s=seconds / 3, length_s=seconds / 3)
     say(f"{seconds:.0f} s on Spark")
-    real = _on_spark(spark, capacity, rate, seconds)
+    real, costs = _on_spark(spark, capacity, rate, seconds)
     say("the same, simulated")
     graph = network.graph
     simulated = simulate(
@@ -47,7 +49,7 @@ def run(*, quick: bool, say: Say) -> Result:
         trigger_ms=capacity.trigger_ms,
         headroom=_HEADROOM,
         seconds=seconds,
-        truth=real.controller.profile,
+        truth=costs,
         seed=1,
         noise_share=0.05,
     )
@@ -122,7 +124,8 @@ def _draw(
     figure.suptitle("The same loop on Spark and in the simulator sheds alike")
 
 
-def _on_spark(spark: Any, capacity: Capacity, rate: Rate, seconds: float) -> Run:
+def _on_spark(spark: Any, capacity: Capacity, rate: Rate, seconds: float) -> tuple[Run, Profile]:
+    """The run, and what it had learned of costs by the end of the burst."""
     network = taxi_network(valued=True)
     with tempfile.TemporaryDirectory(prefix="jettison-parity-") as name:
         running = start(
@@ -135,6 +138,8 @@ def _on_spark(spark: Any, capacity: Capacity, rate: Rate, seconds: float) -> Run
             profile=capacity.profile,
             shared=capacity.shared,
         )
-        running.await_termination(timeout=seconds)
+        running.await_termination(timeout=2 * seconds / 3)
+        costs = running.controller.profile
+        running.await_termination(timeout=seconds / 3)
         running.stop()
-    return running
+    return running, costs
