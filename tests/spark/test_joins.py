@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from tests.spark.running import FREE, TRIGGER, ended
 import jettison as jt
 from jettison.errors import CheckpointError, PlanError, SinkError, StartError
 from jettison.network import Graph, Source, band
-from jettison.plan.plan import ByKey, Plan, Random
+from jettison.plan.plan import ByKey, Plan, Random, Semantic
 from jettison.spark.batch import BatchRunner, Measured
 from jettison.spark.calibrate import calibrate
 from jettison.spark.checks import check_compiles
@@ -272,6 +273,31 @@ def test_a_drop_by_key_keeps_all_pairs_of_the_keys_that_it_keeps(spark: SparkSes
     assert len(apart.pairs) / len(wanted) == pytest.approx(keep * keep, abs=0.08)
     alike.close()
     apart.close()
+
+
+def test_a_drop_by_value_on_both_inputs_keeps_all_pairs_of_the_values_that_it_keeps(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Thesis 3.7.3: pairs are valued by the key, and the same keep predicate stands on both inputs."""
+    net = shop()
+    worth = jt.QoS(value=jt.Value("order", [(0, 3, 0.1), (3, 8, 1.0)]))
+    valued = jt.Network.of(
+        replace(
+            net.graph,
+            operators=tuple(replace(each, qos=worth) if each.name == "pairs" else each for each in net.graph.operators),
+        )
+    )
+    track = valued.graph.tracks.by_output["pairs"]
+    assert {"orders", "payments"} <= set(track.columns)
+    keeps_from_3 = (*tuple(float(low >= 3) for low in track.bounds[:-1]), 0.0)
+    drop = Semantic("order", track.bounds, keeps_from_3, keep=0.6)
+    batches = rows_of(3, 30, keys=8)
+    run = Shop(spark, tmp_path, valued)
+    for number, batch in enumerate(batches):
+        run.run(number, batch, Plan({"orders": drop, "payments": drop}))
+    run.close()
+    assert run.pairs == sorted(pair for pair in pairs_of(batches) if pair[0] >= 3)
+    assert 0 < len(run.pairs) < len(pairs_of(batches))
 
 
 def test_a_key_inside_a_payload_is_judged_as_one_outside(spark: SparkSession) -> None:

@@ -159,7 +159,8 @@ class Controller:
             share = after[arc] / before[arc] if before[arc] > 0 else 1.0
             delivered[output.name] = share * plan.delivered.get(output.name, 1.0)
         stale = {arc: since_s for arc, since_s in fresh.since_s.items() if fresh.shares[arc] < 1.0}
-        return replace(plan, delivered=delivered, stale=stale, saves_us=plan.saves_us + saved_us)
+        worth = {**plan.delivered, **plan.worth}  # with what is worth nothing any more nothing is lost
+        return replace(plan, delivered=delivered, worth=worth, stale=stale, saves_us=plan.saves_us + saved_us)
 
     def _shed(self, problem: Problem, reason: str) -> Plan:
         """A plan that brings the work of these rows within the budget, or as near as is worthwhile."""

@@ -127,8 +127,8 @@ class Plan:
     """Drops by arc, with the reason.
 
     `row` is the road map's row (0 sheds nothing), `delivered` the share of each output's tuples that is expected to
-    arrive, `worth` the share of what they are worth, for outputs that are valued, `utility` the sum of priority x
-    utility over the outputs, `saves_us` the work that the drops save. `stale` says, by arc, the event time in seconds
+    arrive, `worth` the share of what they are worth, where that is another, `utility` the sum of priority x utility
+    over the outputs, `saves_us` the work that the drops save. `stale` says, by arc, the event time in seconds
     since 1970 before which tuples are worth nothing any more: they go first, whatever the drops.
 
     >>> Plan({"trips": Random(0.5)}, reason="overload", row=3).to_json()
