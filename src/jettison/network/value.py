@@ -60,9 +60,10 @@ class Value:
             raise NetworkError(f"{self._element}: no interval is worth anything: give at least one a utility above 0.")
         if self.chunk is not None and not (math.isfinite(self.chunk) and self.chunk > 0):
             raise NetworkError(f"{self._element}: chunk is {self.chunk}: give the width of a step, above 0.")
-        if len(self.pieces) > _MOST_PIECES:
+        pieces = sum(self._steps(low, high) if one != other else 1 for low, high, one, other in self.intervals)
+        if pieces > _MOST_PIECES:
             raise NetworkError(
-                f"{self._element}: chunk {self.chunk} cuts the intervals into {len(self.pieces)} pieces, more than "
+                f"{self._element}: chunk {self.chunk} cuts the intervals into {pieces} pieces, more than "
                 f"{_MOST_PIECES}: give a wider one."
             )
         if self.histogram is not None:
@@ -72,6 +73,10 @@ class Value:
     def _element(self) -> str:
         return f"value utility of {self.column!r}"
 
+    def _steps(self, low: float, high: float) -> int:
+        """Into how many chunks a linear interval is cut."""
+        return _CHUNKS if self.chunk is None else max(1, math.ceil((high - low) / self.chunk - 1e-9))
+
     @cached_property
     def pieces(self) -> tuple[Piece, ...]:
         """Intervals of constant utility, in order of value."""
@@ -80,8 +85,8 @@ class Value:
             if at_low == at_high:
                 found.append(Piece(low, high, at_low))
                 continue
-            count = max(1, math.ceil((high - low) / (self.chunk or (high - low) / _CHUNKS) - 1e-9))
-            edges = [low + number * (self.chunk or (high - low) / _CHUNKS) for number in range(count)] + [high]
+            width = self.chunk or (high - low) / _CHUNKS
+            edges = [low + number * width for number in range(self._steps(low, high))] + [high]
             for left, right in pairwise(edges):
                 middle = ((left + right) / 2 - low) / (high - low)
                 found.append(Piece(left, right, round(at_low + middle * (at_high - at_low), 12)))
