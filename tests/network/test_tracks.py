@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from jettison.errors import NetworkError
 from jettison.network import Network, QoS, Stream, Value
 from jettison.network.lineage import origins
 
@@ -89,3 +90,19 @@ def test_values_are_counted_by_cell_and_what_is_none_in_the_last() -> None:
     assert track.spread(None).sum() == pytest.approx(1.0)
     assert track.spread(None)[-1] == 0.0
     assert np.allclose(track.spread([(-100, 0, 1.0), (0, 100, 1.0)])[-1], 0.5)
+
+
+def test_on_every_way_to_the_output_the_values_must_be_the_same() -> None:
+    """A tuple of s comes to o twice, once with its x doubled: at s it cannot be judged by what it will be worth."""
+    net, stream = network()
+    doubled = stream.select("x * 2 AS x", name="doubled")
+    stream.select("x", name="plain").union(doubled, name="both").output("o", qos=VALUED)
+    assert net.graph.tracks.at("s") is None
+    assert set(net.graph.tracks.by_output["o"].columns) == {"o", "both", "plain", "doubled"}
+
+
+@pytest.mark.parametrize("kind", ["string", "date", "boolean", "timestamp", "array<int>"])
+def test_a_value_must_be_a_number(kind: str) -> None:
+    net = Network("n")
+    with pytest.raises(NetworkError, match=f"on 'x', a {kind} of source 's'.*cast it"):
+        net.source("s", f"x {kind}").output("o", qos=VALUED)

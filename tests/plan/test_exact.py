@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -49,6 +51,18 @@ def test_the_road_map_is_never_better(case: Case, excess: float) -> None:
     assert isinstance(best, Plan)
     assert isinstance(greedy, Plan)
     assert greedy.utility <= best.utility + 1e-5 * max(1.0, best.utility)
+
+
+@steady(60)
+@given(valued(), EXCESSES)
+def test_by_value_the_road_map_is_never_better_where_judging_is_free(case: Case, excess: float) -> None:
+    case = replace(case, profile=replace(case.profile, drop_us=0.0, look_us={}))
+    problem = asked(case, excess)
+    best = ExactShedder().plan(problem)
+    greedy = RoadMapShedder(build_road_map(case.graph, case.profile, case.rows)).plan(problem)
+    assert isinstance(best, Plan)
+    if isinstance(greedy, Plan):
+        assert greedy.utility <= best.utility + 1e-4 * max(1.0, best.utility)
 
 
 @steady(30)

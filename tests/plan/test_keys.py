@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from jettison.control.loop import Controller, Settings
 from jettison.network import Graph, Network, QoS, Value
 from jettison.plan.certify import certify, delivered_shares, plan_utility
 from jettison.plan.keys import droppable, key_at
 from jettison.plan.plan import ByKey, Plan, Random, Semantic
 from jettison.plan.problem import Problem
 from jettison.plan.roadmap import RoadMapShedder, build_road_map
+from jettison.plan.shedders import SHEDDERS
 from jettison.statistics.profile import Profile
 
 pytestmark = pytest.mark.core
@@ -117,3 +119,29 @@ def test_a_split_above_a_join_keeps_its_sides_alike() -> None:
         assert total == pytest.approx(plan.keep("s2"))
     assert kinds <= {ByKey, Random}
     assert ByKey in kinds
+
+
+@pytest.mark.parametrize("name", SHEDDERS)
+def test_nobody_thins_out_a_join_whose_key_cannot_be_told(name: str) -> None:
+    net = Network("n")
+    one = net.source("s1", "k string, at timestamp", event_time="at").select("upper(k) AS k", name="l")
+    two = net.source("s2", "k string, at timestamp", event_time="at").select("upper(k) AS k", name="r")
+    one.join(two, on="k", within="1 minute", name="both").output("o")
+    loop = Controller(net.graph, Settings(1.0, shedder=name), Profile(COSTS, {}))
+    plan = loop.decide({"s1": 1000, "s2": 1000}, 0.0)
+    assert not plan.drops
+    assert loop.infeasible is not None
+
+
+@pytest.mark.parametrize("name", SHEDDERS)
+def test_a_silent_source_is_not_closed_in_advance(name: str) -> None:
+    net = Network("n")
+    for source, priority in (("s1", 1.0), ("s2", 100.0)):
+        qos = QoS(priority=priority, value=Value("x", [(0, 50, 0.2), (50, 100, 1.0)]))
+        net.source(source, "x double").where("x > 0", name=f"w{source}").output(f"o{source}", qos=qos)
+    costs = {"s1": 1.0, "s2": 1.0, "ws1": 5.0, "ws2": 5.0}
+    loop = Controller(net.graph, Settings(10.0, shedder=name), Profile(costs, {}))
+    assert "s2" not in loop.decide({"s1": 5000, "s2": 0}, 0.0).drops
+    plan = loop.decide({"s1": 5000, "s2": 500}, 10.0)
+    if not name.startswith("input"):
+        assert plan.keep("s2") > 0.9

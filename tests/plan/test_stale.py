@@ -86,3 +86,12 @@ def test_what_the_stale_save_is_never_more_than_the_work(case: Case, share: floa
     fresh = {source.name: share for source in case.graph.sources}
     saved = saved_by_stale_us(problem, fresh)
     assert saved == pytest.approx((1 - share) * (problem.load_us - problem.unavoidable_us), abs=1e-6)
+
+
+def test_what_waits_at_a_join_is_not_stale() -> None:
+    """An old order whose payment comes now makes a fresh pair."""
+    net = Network("n")
+    one = net.source("a", "k int, at timestamp", event_time="at").select("k", name="l")
+    two = net.source("b", "k int, at timestamp", event_time="at").select("k", name="r")
+    one.join(two, on="k", within="1 hour", name="both").output("o", qos=QoS(stale="10 seconds"))
+    assert stale_limits(net.graph) == {}

@@ -120,6 +120,27 @@ def test_of_a_part_of_a_cell_a_hash_decides_and_other_values_are_a_cell(spark: S
     assert odd <= ids(found[0])
 
 
+def test_names_differ_in_case_and_values_in_type(spark: SparkSession, tmp_path: Path) -> None:
+    made = spark.range(1000).selectExpr("id AS Id", "decimal(id / 10) AS Fare")
+    made.coalesce(1).write.parquet(str(tmp_path / "in"))
+    net = jt.Network("case")
+    source = net.source("s", "Id long, Fare decimal(10,0)", id=["Id"])
+    source.output("o", qos=jt.QoS(value=jt.Value("fare", [(0, 50, 0.2), (50, 100, 1.0)])))
+    log_plans(tmp_path / "checkpoint", [Plan({"s": drop(net, "s", 50.0)}, "tested", 1)], {"s": 1000})
+    run = jt.start(
+        net,
+        {"s": spark.readStream.schema(made.schema).parquet(str(tmp_path / "in"))},
+        {"o": jt.parquet(str(tmp_path / "o"))},
+        trigger=TRIGGER,
+        checkpoint=str(tmp_path / "checkpoint"),
+        profile=FREE,
+    )
+    ended(run, 1000)
+    fares = [row.Fare for row in spark.read.parquet(str(tmp_path / "o")).collect()]
+    assert len(fares) == made.where("Fare >= 50 AND Fare <= 100").count()
+    assert min(fares) >= 50
+
+
 def test_cells_in_sql_and_in_numpy_agree(spark: SparkSession) -> None:
     track = network(False).graph.tracks.by_output["some"]
     for row in rows(spark).selectExpr("x", f"{cell(track.bounds, 'x')} AS c").collect():

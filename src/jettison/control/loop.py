@@ -16,7 +16,7 @@ from jettison.errors import StartError
 from jettison.network.graph import Graph
 from jettison.plan.certify import planned_load_us
 from jettison.plan.claims import claimed
-from jettison.plan.keys import by_chance
+from jettison.plan.keys import by_chance, droppable
 from jettison.plan.ladder import LOWEST_KEEP_SHARE, Ladder
 from jettison.plan.plan import Infeasible, Keep, Plan, keeps_of
 from jettison.plan.problem import Problem
@@ -83,6 +83,7 @@ class Controller:
         self.infeasible: str | None = None
         self.road_map: RoadMap
         self._rest_ms = 0.0
+        self._sending: frozenset[str] = frozenset()
         self._shedder = shedder_named(settings.shedder)
         self.stale_limits = stale_limits(graph)
         self._build({}, None)
@@ -178,7 +179,9 @@ class Controller:
     def _answer(self, problem: Problem) -> Plan | Infeasible:
         if self._shedder is None:
             return RoadMapShedder(self.road_map).plan(problem, self.plan.row)
-        if not self.plan.drops:
+        sending = frozenset(name for name, count in problem.rows.items() if count > 0)
+        same, self._sending = sending == self._sending, sending
+        if not self.plan.drops or not same:
             return self._shedder.plan(problem)
         # load is given back half of the way per batch here too, and a plan that wastes little stays
         needed_us = problem.load_us - problem.budget_us
@@ -194,8 +197,14 @@ class Controller:
         """Learn from a batch that has run, and renew the road map when the estimates have moved."""
         keeps: dict[str, Keep] = dict(keeps_of(self.plan.drops))
         for arc, (rows_in, rows_kept) in sample.arcs.items():
-            if rows_in > 0 and (arc in self.plan.stale or isinstance(keeps.get(arc), float)):
+            planned = keeps.get(arc, 1.0)
+            if rows_in == 0 or (arc not in keeps and arc not in self.plan.stale):
+                continue
+            if isinstance(planned, float):
                 keeps[arc] = rows_kept / rows_in
+            elif arc in self.plan.stale:
+                fresh = min(1.0, rows_kept / rows_in / max(self.plan.keep(arc), 1e-9))
+                keeps[arc] = tuple(share * fresh for share in planned)
         if any(sample.rows_in.values()):
             if self.settings.learn:
                 delivered = {name: seen.rows for name, seen in sample.outputs.items()}
@@ -224,7 +233,8 @@ class Controller:
     def _trickle(self, problem: Problem, row: int) -> Plan:
         """A plan that drops everything, eased to the lowest level at the inputs: what never runs cannot be measured."""
         lowest = min(LOWEST_KEEP_SHARE, self.road_map.ladder.shares[-2])
-        drops = {source.name: by_chance(self.graph, source.name, lowest) for source in self.graph.sources}
+        names = [source.name for source in self.graph.sources if droppable(self.graph, source.name)]
+        drops = {name: by_chance(self.graph, name, lowest) for name in names}
         return replace(claimed(problem, drops, "infeasible"), row=row)
 
     def _gradual(self, wanted: int, problem: Problem) -> int:

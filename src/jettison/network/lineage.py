@@ -24,19 +24,15 @@ def origins(graph: Graph, name: str, column: str) -> dict[str, str]:
     {'prices': 'price', 'priced': 'price', 'paid': 'fare', 'trips': 'fare'}
     """
     found = {name: column}
-    clashes: set[str] = set()
-    waiting = [(name, column)]
-    while waiting:
-        for tail, theirs in _before(graph, *waiting.pop()):
-            known = found.get(tail)
-            if known is None:
-                found[tail] = theirs
-                waiting.append((tail, theirs))
-            elif known.lower() != theirs.lower():
-                clashes.add(tail)
-    for tail in clashes:
-        for above in (tail, *_above(graph, tail)):
-            found.pop(above, None)
+    reaching = {name, *_above(graph, name)}
+    for operator in reversed(graph.operators):
+        heads = [head for head in graph.consumers[operator.name] if head in reaching]
+        if operator.name not in reaching or operator.name == name or not all(head in found for head in heads):
+            continue
+        names = [dict(_before(graph, head, found[head])).get(operator.name, "") for head in heads]
+        # on every way to the output the values must be these: a tuple goes all of them
+        if len({each.lower() for each in names}) == 1 and names[0]:
+            found[operator.name] = names[0]
     return found
 
 

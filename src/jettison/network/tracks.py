@@ -16,7 +16,7 @@ import numpy.typing as npt
 from jettison.errors import NetworkError
 from jettison.network.graph import Graph, arc_head
 from jettison.network.lineage import origins
-from jettison.network.operators import Output
+from jettison.network.operators import Source
 from jettison.network.value import Value
 
 Vector = npt.NDArray[np.float64]
@@ -25,6 +25,10 @@ _FINEST_CELLS = 40
 _COARSEST_CELLS = 8
 _MOST_CELLS_IN_ALL = 2000
 _DUST = 1e-9
+_NUMBERS = (
+    *("tinyint", "byte", "smallint", "short", "int", "bigint", "long", "float", "real", "double"),
+    *("decimal", "dec", "numeric"),
+)
 
 
 @dataclass(frozen=True)
@@ -160,4 +164,12 @@ def _check(graph: Graph, name: str, value: Value) -> None:
             f"output {name!r}: its value utility is on column {value.column!r}, which it does not have. "
             f"Columns here: {', '.join(columns)}."
         )
-    assert isinstance(graph.by_name[name], Output)
+    for operator, theirs in origins(graph, name, value.column).items():
+        source = graph.by_name[operator]
+        if isinstance(source, Source):
+            kind = next(kind for column, kind in source.schema if column.lower() == theirs.lower()).lower()
+            if not kind.startswith(_NUMBERS):
+                raise NetworkError(
+                    f"output {name!r}: its value utility is on {value.column!r}, a {kind} of source {operator!r}: "
+                    f"intervals are of numbers, so cast it, such as with_columns({{{theirs!r}: 'double({theirs})'}})."
+                )

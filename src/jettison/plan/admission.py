@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from jettison.plan.claims import OVERLOAD, WITHIN_BUDGET, claimed, not_enough, over_budget_us
-from jettison.plan.keys import by_chance
+from jettison.plan.keys import by_chance, droppable
 from jettison.plan.plan import Infeasible, Plan
 from jettison.plan.problem import Problem, Shedder
 
@@ -119,7 +119,7 @@ def _inputs(problem: Problem) -> list[_Input]:
     for source in problem.graph.sources:
         count = problem.rows.get(source.name, 0.0)
         each = _Input(source.name, problem.coefficients[source.name] * count, problem.profile.drop_us * count)
-        if each.load_us > 0:
+        if each.load_us > 0 and droppable(problem.graph, source.name):
             found.append(each)
     return found
 

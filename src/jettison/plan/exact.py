@@ -60,7 +60,8 @@ class ExactShedder:
         if question.program.layout.judged:
             return _by_value(question)
         free = question.solved(capacity_us)
-        assert free is not None, "dropping everything is always possible"
+        if free is None:
+            return not_enough(problem, claimed(problem, {}, OVERLOAD))
         if problem.profile.drop_us == 0:
             return question.fitting(free).plan
         found = [question.paid(free)]
@@ -78,13 +79,14 @@ class ExactShedder:
         return self._last[2]
 
 
-def _by_value(question: _Question) -> Plan:
+def _by_value(question: _Question) -> Plan | Infeasible:
     """The best plan by value; what judging costs is taken from the capacity until the plan with it fits."""
     problem, capacity_us = question.problem, question.capacity_us
     places = question.program.layout
     for _ in range(_ROUNDS):
         passing = question.program.solve(question.full, max(0.0, capacity_us))
-        assert passing is not None, "dropping everything is always possible"
+        if passing is None:
+            return not_enough(problem, claimed(problem, {}, OVERLOAD))
         keeps = _keeps(places, question.full, passing)
         plan = claimed(problem, drops_by_value(problem.graph, places, keeps, question.full), OVERLOAD)
         over_us = over_budget_us(problem, plan)
@@ -185,14 +187,25 @@ def _keeps(places: Layout, full: Vector, passing: Vector) -> list[float]:
     keeps = [1.0] * len(places.locations)
     out = [0.0] * len(places.segments)
     for number, segment in enumerate(places.segments):
+        reaching = {
+            entry: float(full[entry])
+            if places.locations[entry].leaves < 0
+            else places.locations[entry].takes * out[places.locations[entry].leaves]
+            for entry in segment.entries
+        }
         for entry in segment.entries:
-            at, passes = places.locations[entry], float(passing[entry])
-            reaches = float(full[entry]) if at.leaves < 0 else at.takes * out[at.leaves]
-            keep = passes * float(full[entry]) / reaches if reaches > 0 else 1.0
-            if min(keep, passes) < _DUST:
+            at = places.locations[entry]
+            # where cells run together the drop takes of all of them alike
+            alike = (
+                [entry] if entry not in places.apart else [each for each in reaching if each in places.by_arc[at.arc]]
+            )
+            reaches = sum(reaching[each] for each in alike)
+            passes = float(passing[entry])
+            keep = passes * sum(float(full[each]) for each in alike) / reaches if reaches > 0 else 1.0
+            if reaches > 0 and min(keep, passes) < _DUST:
                 keep = 0.0
             elif keep > 1.0 - _DUST:
                 keep = 1.0
             keeps[entry] = keep
-            out[number] += reaches * keep * at.passes
+            out[number] += reaching[entry] * keep * at.passes
     return keeps

@@ -27,7 +27,9 @@ def placed(
         if (shares >= 1.0).all():
             continue
         weights = np.array([reaching[index] for index in locations])
-        there = shares[weights > 0] if weights.any() else shares
+        if not weights.any():
+            continue  # nothing comes here now, and what may come is not closed in advance
+        there = shares[weights > 0]
         if arc not in places.judged or (there == there[0]).all():
             if there[0] == 0.0:
                 drops[arc] = Random(0.0)

@@ -29,7 +29,7 @@ from jettison.errors import PlanError
 from jettison.network.graph import Graph, arc_head
 from jettison.network.operators import StreamJoin
 from jettison.network.qos import QoS
-from jettison.plan.keys import moving_together
+from jettison.plan.keys import droppable, moving_together
 from jettison.plan.locations import Layout, drop_arcs
 
 Vector = npt.NDArray[np.float64]
@@ -66,7 +66,7 @@ class LinearProgram:
 
     The matrix has `tuples` at (`rows`, `columns`), each to be multiplied by the flow `flows[entry]`: that of a
     location or, behind those, what an output is worth. `bounded[row]` are the flows that a row bounds. `cost_us` is of
-    locations, `worth` (per whole flow) and `most` (the largest share) are of columns.
+    locations, `worth` (per whole flow) and `most` (the largest share) are of columns. At `fixed` ones nothing may go.
     """
 
     layout: Layout
@@ -80,6 +80,7 @@ class LinearProgram:
     worth: Vector
     most: Vector
     outputs: tuple[str, ...]
+    fixed: tuple[int, ...] = ()
 
     def undropped(self, rows: Mapping[str, float]) -> Vector:
         """The flow of every location, and what every output is worth, when nothing is dropped."""
@@ -107,7 +108,7 @@ class LinearProgram:
         groups = np.zeros(width)
         np.add.at(groups, self.column_of, full[:count])
         groups[self._first_piece :] = 1.0
-        opened, closed = self._all_of(pattern.opened, full), self._all_of(pattern.closed, full)
+        opened, closed = self._all_of([*pattern.opened, *self.fixed], full), self._all_of(pattern.closed, full)
         lowest, highest = np.zeros(width), np.where(groups > 0, self.most, 0.0)
         lowest[self._inputs] = (opened & (groups > 0))[self._inputs]
         highest[closed] = 0.0
@@ -251,6 +252,7 @@ def linear_program(graph: Graph, places: Layout) -> LinearProgram:
         np.array(worth),
         np.array(most),
         outputs,
+        tuple(index for index, at in enumerate(places.locations) if not droppable(graph, at.arc)),
     )
 
 

@@ -6,13 +6,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import NumericType
 
 from jettison.errors import StartError
 from jettison.network.graph import Graph
 from jettison.network.kafka import Kafka
 from jettison.network.operators import Join
 from jettison.plan.plan import Plan
+from jettison.plan.stale import stale_limits
 from jettison.spark.compile import Compiler
+from jettison.spark.drops import HIDDEN, TIME
 from jettison.spark.join_state import Schemas
 from jettison.spark.kafka import read_stream
 from jettison.spark.sinks import ParquetSink, Sink, as_sink
@@ -83,5 +86,25 @@ def check_compiles(
     empty = {name: spark.createDataFrame([], frame.schema) for name, frame in sources.items()}
     compiler = Compiler(graph, empty, Plan(), statics)
     for output in graph.outputs:
-        compiler.output(output.name, count=False)
+        rows = compiler.output(output.name, count=False)
+        if output.qos.value is not None:
+            _check_value(output.name, output.qos.value.column, rows)
+    for arc in stale_limits(graph):
+        tail = arc.rpartition(">")[0]
+        if tail and TIME not in compiler.operator(tail).columns:
+            raise StartError(
+                f"arc {arc!r}: what is stale is judged here by event time, which its rows have lost: let functions in "
+                f".apply() before it keep column {TIME!r}, or say the same age for all outputs behind {tail!r}."
+            )
     return compiler.sides
+
+
+def _check_value(output: str, column: str, rows: DataFrame) -> None:
+    """Where only Spark knows the columns, a value that is not there or is no number shows here."""
+    kinds = {field.name.lower(): field.dataType for field in rows.schema.fields}
+    if column.lower() not in kinds:
+        shown = ", ".join(name for name in rows.columns if name not in HIDDEN)
+        raise StartError(f"output {output!r}: its value utility is on {column!r}, which it does not have: {shown}.")
+    if not isinstance(kinds[column.lower()], NumericType):
+        kind = kinds[column.lower()].simpleString()
+        raise StartError(f"output {output!r}: its value utility is on {column!r}, a {kind}: cast it to a number first.")

@@ -47,6 +47,7 @@ from jettison.spark.pairs import check_sides, paired, waiting
 from jettison.spark.reasons import reason_of
 from jettison.spark.values import value_metrics, valued_columns
 
+_MOST_PARSED = 2000
 CORRUPT = "_jt_corrupt"
 BODY = "_jt_body"
 
@@ -86,6 +87,8 @@ class Known:
         """A SQL string as a Column, parsed once; a Column as it is."""
         if not isinstance(item, str):
             return item  # type: ignore[return-value]  # a Column, as declared
+        if len(self.parsed) > _MOST_PARSED:
+            self.parsed.clear()  # conditions of plans come and go for as long as a run lasts
         if item not in self.parsed:
             self.parsed[item] = F.expr(item)
         return self.parsed[item]
@@ -320,15 +323,19 @@ def _conditions(source: Source, columns: Sequence[str], plan: Plan) -> tuple[lis
     looks: dict[str, str] = {}
 
     def look(name: str) -> str:
-        if name in columns:
-            return quoted(name)
-        declared = next((each for each, _ in source.schema if each.lower() == name.lower()), None)
-        if declared is None:
-            given = ", ".join(each for each, _ in source.schema)
-            raise PlanError(f"the drop on source {source.name!r} is by {name!r}, which it has not. It has: {given}.")
+        declared = as_declared(name)
+        if declared in columns or source.payload is None:
+            return quoted(declared)
         if source.payload != "json":
             return f"{BODY}.{quoted(declared)}"
         return looks.setdefault(_alone(source, declared), f"{LOOK}{len(looks)}")
+
+    def as_declared(name: str) -> str:
+        found = next((each for each, _ in source.schema if each.lower() == name.lower()), None)
+        if found is None:
+            given = ", ".join(each for each, _ in source.schema)
+            raise PlanError(f"the drop on source {source.name!r} is by {name!r}, which it has not. It has: {given}.")
+        return found
 
     early: list[str] = []
     late: list[str] = []
@@ -339,7 +346,8 @@ def _conditions(source: Source, columns: Sequence[str], plan: Plan) -> tuple[lis
     if drop is not None:
         asked.append((_judged_by(drop), keeps(source.name, drop, look)))
     for names, condition in asked:
-        parsed_first = source.payload not in (None, "json") and not set(names) <= set(columns)
+        inside = not {as_declared(name) for name in names} <= set(columns)
+        parsed_first = source.payload not in (None, "json") and inside
         (late if parsed_first else early).append(condition)
     return early, late, looks
 
@@ -362,7 +370,7 @@ def _passing(frame: DataFrame, conditions: Sequence[str], shed: bool, known: Kno
 def look_at(source: Source, column: str) -> str:
     """One value inside a source's payload as a number, in SQL: of JSON it is parsed alone, else the record is."""
     name = next(name for name, _ in source.schema if name.lower() == column.lower())
-    return f"double({_alone(source, name) if source.payload == 'json' else f'{BODY}.{quoted(name)}'})"
+    return f"try_cast({_alone(source, name) if source.payload == 'json' else f'{BODY}.{quoted(name)}'} AS double)"
 
 
 def _decoded(source: Source) -> str:

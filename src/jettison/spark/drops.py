@@ -49,7 +49,7 @@ def keeps(arc: str, drop: Drop, column: Callable[[str], str] = quoted) -> str:
     drawn = f"shiftrightunsigned(xxhash64({judged}, {seed}L), {64 - _BITS})"
     if isinstance(drop, Semantic):
         shares = ", ".join(str(round(share * 2**_BITS)) for share in drop.keeps)
-        return f"{drawn} < array({shares})[{cell(drop.bounds, f'double({column(drop.column)})')}]"
+        return f"{drawn} < array({shares})[{cell(drop.bounds, f'try_cast({column(drop.column)} AS double)')}]"
     share = drop.keep * drop.of if isinstance(drop, ByKey) else drop.keep
     return f"{drawn} < array({round(share * 2**_BITS)})[int({IDENTITY} & 0)]"
 

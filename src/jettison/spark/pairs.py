@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
+from pyspark.sql.types import IntegralType
 
 from jettison.errors import StartError
 from jettison.network.operators import StreamJoin
@@ -57,6 +58,13 @@ def check_sides(join: StreamJoin, left: DataFrame, right: DataFrame) -> None:
             if name.lower() not in {column.lower() for column in columns}:
                 has = ", ".join(columns)
                 raise StartError(f"join {join.name!r}: {stream!r} has no column {name!r}. It has: {has}.")
+    for name in join.on:
+        kinds = [_kind(rows, name) for rows in (left, right)]
+        if kinds[0] != kinds[1]:
+            raise StartError(
+                f"join {join.name!r}: {name!r} is a {kinds[0]} on one side and a {kinds[1]} on the other, and keys are "
+                f"judged as they are written: cast one of them."
+            )
     there = {name.lower() for name in visible(right.columns)} - on
     clash = [name for name in visible(left.columns) if name.lower() in there]
     if clash:
@@ -65,3 +73,9 @@ def check_sides(join: StreamJoin, left: DataFrame, right: DataFrame) -> None:
 
 def visible(columns: Sequence[str]) -> list[str]:
     return [name for name in columns if name not in HIDDEN]
+
+
+def _kind(rows: DataFrame, name: str) -> str:
+    """A column's type; integers of any width are alike."""
+    kind = next(field.dataType for field in rows.schema.fields if field.name.lower() == name.lower())
+    return "whole number" if isinstance(kind, IntegralType) else kind.simpleString()

@@ -363,7 +363,7 @@ class Run:
             plan_row=plan.row,
         )
         ages = [seen.latency_ms[-1] for seen in measured.outputs.values() if seen.latency_ms]
-        self._oldest_s = max(ages, default=0.0) / 1000
+        self._oldest_s = float("inf") if plan.stale else max(ages, default=0.0) / 1000  # look again after a cut
         self._checkpoint.ledger.write(batch, _entries(sample, plan))
         self._show(sample, plan)
         self.controller.record(sample)

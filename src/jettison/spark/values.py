@@ -22,7 +22,7 @@ def valued_columns(graph: Graph, operator: str) -> tuple[str, ...]:
 
 def value_metrics(number: int, value: str) -> list[str]:
     """Evenly spaced quantiles of a value in one row of 16, and how many of those had none."""
-    sampled, number_of = f"{IDENTITY} & {_SAMPLE_MASK} = 0", f"double({value})"
+    sampled, number_of = f"{IDENTITY} & {_SAMPLE_MASK} = 0", f"try_cast({value} AS double)"
     shares = ", ".join(f"{(point + 0.5) / _POINTS:.4f}" for point in range(_POINTS))
     usable = f"{sampled} AND {number_of} IS NOT NULL AND NOT isnan({number_of})"
     return [
