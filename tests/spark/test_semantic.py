@@ -161,6 +161,7 @@ def test_an_overload_is_met_by_value_and_says_what_that_is_worth(spark: SparkSes
         trigger="300 milliseconds",
         checkpoint=str(tmp_path / "checkpoint"),
         profile=profile,
+        learn=False,  # what this machine takes must not decide
         shared=[],
     )
     ended(run, 60_000)
