@@ -140,7 +140,8 @@ def _recovered_s(running: Run, sink: _Hanging, limit_s: float, after_s: float) -
 def _fresh_share(running: Run, sink: _Hanging) -> float:
     """Of the tuples of the first batch after the stall that were not stale, the share that came to the outputs.
 
-    Without staleness shedding old and new are kept alike: it is the share of all.
+    Without staleness shedding old and new are kept alike: it is the share of all, counted. With it, it is what the plan
+    lets in of the fresh ones: behind the drop old and new are not counted apart.
     """
     after = _after(running, sink)
     if not after:
