@@ -123,4 +123,4 @@ def test_where_streams_merge_greedy_may_take_the_wrong_one() -> None:
     assert greedy.keep("s0") == 0.0
     assert best.keep("s0") == 1.0
     assert best.utility == pytest.approx(2.573, abs=0.003)
-    assert greedy.utility == pytest.approx(2.504, abs=0.005)
+    assert greedy.utility == pytest.approx(2.524, abs=0.005)

@@ -324,6 +324,33 @@ def test_plans_certify_and_nothing_is_dropped_below_capacity(case: Case, part: f
         assert plan.reason == "overload"
 
 
+@steady(120)
+@given(dags(drops_us=(0.0, 0.05), merge=True), st.floats(0.02, 0.98))
+def test_a_plan_saves_what_is_asked_and_hardly_more(case: Case, part: float) -> None:
+    """A row alone overshoots by up to one level; a plan between two rows meets the budget, and is worth no less."""
+    road_map, full = road_map_of(case), problem_of(case)
+    excess_us = part * float(road_map.savings_us(case.rows)[-1])
+    row = road_map.find(case.rows, excess_us)
+    assert row is not None
+    plan, whole = road_map.plan_between(row, case.rows, excess_us, ""), road_map.plan(row, case.rows, "")
+    certify(replace(full, budget_us=full.load_us - excess_us), plan)
+    assert row - 1 < plan.row <= row
+    assert plan.utility >= whole.utility - 1e-9
+    if case.profile.drop_us == 0.0:
+        assert plan.saves_us == pytest.approx(excess_us, rel=1e-5)
+    assert road_map.saves_at_us(plan.row, case.rows) <= whole.saves_us * (1 + 1e-9)
+
+
+def test_between_two_rows_a_drop_keeps_a_share_between() -> None:
+    net = Network("one")
+    net.source("s", "x int").with_columns({"y": "x"}, name="work").output("o")
+    road_map = build_road_map(net.graph, Profile({"work": 10.0}, {}), {"s": 100.0}, COARSE)
+    plan = road_map.plan_between(2, {"s": 100.0}, 600.0, "")
+    assert (road_map.plan(1, {"s": 1}, "").keep("s"), road_map.plan(2, {"s": 1}, "").keep("s")) == (0.5, 0.25)
+    assert plan.keep("s") == pytest.approx(0.4)
+    assert (plan.row, plan.saves_us, plan.delivered["o"]) == pytest.approx((1.4, 600.0, 0.4))
+
+
 @steady(80)
 @given(dags(), st.lists(parts, min_size=2, max_size=6))
 def test_more_capacity_is_never_worth_less(case: Case, shares: list[float]) -> None:

@@ -1,7 +1,6 @@
 """`jettison plan`: the road map as a table, and the row that the given rates need."""
 
-from __future__ import annotations
-
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -35,7 +34,7 @@ def plan(
     now = situation(spec, rows_per_s or (), headroom)
     rates = ", ".join(f"{name} {rate:,.0f} rows/s" for name, rate in now.rows_per_s.items())
     paragraph(f"road map of network {now.graph.name}: {len(now.road_map)} rows, for {rates}")
-    out.print(_table(now, chosen_rows(len(now.road_map), most, now.plan.row)))
+    out.print(_table(now, chosen_rows(len(now.road_map), most, math.ceil(now.plan.row))))
     paragraph(now.verdict())
     paragraph("\n".join(predicates(now.plan)))
 

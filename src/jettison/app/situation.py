@@ -1,7 +1,5 @@
 """A specification at given rates: its load, its road map, and the plan that it needs. No Spark."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -43,8 +41,8 @@ class Situation:
 
     @property
     def needed_row(self) -> int | None:
-        """The road map's row that these rates need; None when no row suffices."""
-        return None if isinstance(self.answer, Infeasible) else self.answer.row
+        """The first row of the road map that saves enough for these rates; None when no row suffices."""
+        return None if isinstance(self.answer, Infeasible) else math.ceil(self.answer.row)
 
     def load(self, saved_us: float = 0.0) -> float:
         """Work per second over capacity, 1 being all of it."""
@@ -58,7 +56,7 @@ class Situation:
         if self.answer.row == 0:
             return f"{load} row 0 suffices, nothing is shed."
         left = percent(self.load(self.answer.saves_us))
-        return f"{load} row {self.answer.row} of {len(self.road_map) - 1} is needed, which leaves {left}."
+        return f"{load} row {self.answer.row:.3g} of {len(self.road_map) - 1} is needed, which leaves {left}."
 
 
 def load_spec(path: Path) -> tuple[Spec, Graph]:

@@ -172,26 +172,25 @@ class Controller:
             if helps:
                 return self._trickle(problem, found.best.row)
             return self.road_map.plan(0, problem.rows, "shedding cannot help")
-        if self._shedder is not None:
-            return replace(found, reason=reason)
-        return self.road_map.plan(self._gradual(found.row, problem), problem.rows, reason)
+        return replace(found, reason=reason)
 
     def _answer(self, problem: Problem) -> Plan | Infeasible:
         if self._shedder is None:
-            return RoadMapShedder(self.road_map).plan(problem, self.plan.row)
+            saved_us = self.road_map.saves_at_us(self.plan.row, problem.rows)
+            asked_us = self._gradual(saved_us, problem.load_us - problem.budget_us)
+            return RoadMapShedder(self.road_map).plan(
+                problem.with_budget(problem.load_us - asked_us), cursor=self.plan.row
+            )
         sending = frozenset(name for name, count in problem.rows.items() if count > 0)
         same, self._sending = sending == self._sending, sending
         if not self.plan.drops or not same:
             return self._shedder.plan(problem)
-        # load is given back half of the way per batch here too, and a plan that wastes little stays
         needed_us = problem.load_us - problem.budget_us
         saved_us = problem.load_us - planned_load_us(problem, self.plan)
-        waste_us = saved_us - needed_us
-        if 0 <= waste_us <= self.settings.waste_share * self.settings.budget_us:
+        asked_us = self._gradual(saved_us, needed_us)
+        if asked_us == saved_us:
             return claimed(problem, self.plan.drops, self.plan.reason)
-        if waste_us > 0:
-            problem = problem.with_budget(problem.budget_us - waste_us / 2)
-        return self._shedder.plan(problem)
+        return self._shedder.plan(problem.with_budget(problem.load_us - asked_us))
 
     def record(self, sample: BatchSample) -> None:
         """Learn from a batch that has run, and renew the road map when the estimates have moved."""
@@ -230,22 +229,19 @@ class Controller:
                 rate.update(1000 * rows.get(name, 0) / (now_ms - self._previous_ms))
         self._previous_ms = now_ms
 
-    def _trickle(self, problem: Problem, row: int) -> Plan:
+    def _trickle(self, problem: Problem, row: float) -> Plan:
         """A plan that drops everything, eased to the lowest level at the inputs: what never runs cannot be measured."""
         lowest = min(LOWEST_KEEP_SHARE, self.road_map.ladder.shares[-2])
         names = [source.name for source in self.graph.sources if droppable(self.graph, source.name)]
         drops = {name: by_chance(self.graph, name, lowest) for name in names}
         return replace(claimed(problem, drops, "infeasible"), row=row)
 
-    def _gradual(self, wanted: int, problem: Problem) -> int:
-        """Up at once, down half of the way, and not at all while the plan in force wastes little."""
-        current = min(self.plan.row, len(self.road_map) - 1)
-        if wanted >= current:
-            return wanted
-        saved = self.road_map.savings_us(problem.rows)
-        if saved[current] - saved[wanted] <= self.settings.waste_share * problem.budget_us:
-            return current
-        return current - (current - wanted + 1) // 2
+    def _gradual(self, saved_us: float, needed_us: float) -> float:
+        """What to save next: more at once, less half of the way, and as much as now while that wastes little."""
+        waste_us = saved_us - needed_us
+        if waste_us < 0:
+            return needed_us
+        return saved_us if waste_us <= self.settings.waste_share * self.settings.budget_us else needed_us + waste_us / 2
 
 
 def _moved(old: Profile, new: Profile) -> bool:

@@ -126,6 +126,11 @@ class Graph:
         return self._leaving[name]
 
     @cached_property
+    def wiring(self) -> tuple[tuple[Operator, tuple[str, ...], tuple[str, ...]], ...]:
+        """Every operator in order, with the arcs that end at it and those that begin at it."""
+        return tuple((each, self._entering[each.name], self._leaving[each.name]) for each in self.operators)
+
+    @cached_property
     def _entering(self) -> dict[str, tuple[str, ...]]:
         return {
             operator.name: tuple(arc_name(tail, operator.name) for tail in operator.inputs) or (operator.name,)

@@ -47,7 +47,7 @@ class ExactShedder:
     def __init__(self) -> None:
         self._last: tuple[Graph, Profile, LinearProgram] | None = None
 
-    def plan(self, problem: Problem, cursor: int = 0) -> Plan | Infeasible:
+    def plan(self, problem: Problem, cursor: float = 0) -> Plan | Infeasible:
         if problem.load_us <= problem.budget_us:
             return claimed(problem, {}, WITHIN_BUDGET)
         capacity_us = problem.budget_us - problem.unavoidable_us

@@ -126,10 +126,11 @@ _BESIDE = ("reason", "row", "delivered", "utility", "saves_us", "worth", "stale"
 class Plan:
     """Drops by arc, with the reason.
 
-    `row` is the road map's row (0 sheds nothing), `delivered` the share of each output's tuples that is expected to
-    arrive, `worth` the share of what they are worth, where that is another, `utility` the sum of priority x utility
-    over the outputs, `saves_us` the work that the drops save. `stale` says, by arc, the event time in seconds
-    since 1970 before which tuples are worth nothing any more: they go first, whatever the drops.
+    `row` is the place on the road map (0 sheds nothing, 2.5 is half of the way from row 2 to row 3), `delivered` the
+    share of each output's tuples that is expected to arrive, `worth` the share of what they are worth, where that is
+    another, `utility` the sum of priority x utility over the outputs, `saves_us` the work that the drops save. `stale`
+    says, by arc, the event time in seconds since 1970 before which tuples are worth nothing any more: they go first,
+    whatever the drops.
 
     >>> Plan({"trips": Random(0.5)}, reason="overload", row=3).to_json()
     '{"drops": {"trips": {"random": 0.5}}, "reason": "overload", "row": 3}'
@@ -137,7 +138,7 @@ class Plan:
 
     drops: Mapping[str, Drop] = field(default_factory=dict)
     reason: str = ""
-    row: int = 0
+    row: float = 0
     delivered: Mapping[str, float] = field(default_factory=dict)
     utility: float = 0.0
     saves_us: float = 0.0

@@ -10,7 +10,8 @@ branches. Where streams merge into one output it is a good heuristic; decision r
 Where outputs are valued, a step takes a cell of values from an arc (thesis 3.7). Judging by value may cost more than
 by chance, so plans by chance are in the map too: of all rows, those stay that nothing beats.
 
-At run time a plan is found by searching rows from the one in force (the cursor), up or down.
+At run time a plan is found by searching rows from the one in force (the cursor), up or down, and then on the way from
+the row that saves too little to the one that saves enough.
 """
 
 from __future__ import annotations
@@ -24,10 +25,13 @@ import numpy as np
 import numpy.typing as npt
 
 from jettison.network.graph import Graph
+from jettison.plan.carry import Carried, carry
+from jettison.plan.certify import utility_of
 from jettison.plan.claims import OVERLOAD, WITHIN_BUDGET, not_enough
-from jettison.plan.keys import droppable
+from jettison.plan.keys import droppable, joins_below
 from jettison.plan.ladder import Ladder, ladder_for
 from jettison.plan.locations import Layout, layout
+from jettison.plan.outcome import Matrix, outcome
 from jettison.plan.placed import placed
 from jettison.plan.plan import Drop, Infeasible, Plan
 from jettison.plan.problem import Problem
@@ -35,22 +39,24 @@ from jettison.plan.steps import Steps
 from jettison.statistics.load import load_coefficients
 from jettison.statistics.profile import Profile
 
-Matrix = npt.NDArray[np.float64]
-
 _DROP_PAYS = 2.0
 _IDLE_SHARE = 0.01
 _EQUAL = 1e-12
+_ROUNDING = 1e-9
+_SAME = 1e-6
+_TRIED = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7)
 
 
 @dataclass(frozen=True)
 class RoadMap:
     """Rows of (cycle savings coefficients, drop insertion plan, percent delivery cursors), thesis 3.5.
 
-    `levels[row, location]` is the ladder level of each location counted from its source on, `saves_us[row, source]`
-    the microseconds saved per tuple that enters at a source, `delivered[row, output]` the share that is delivered.
+    `levels[row, location]` is the ladder level of each location counted from its source on, `keeps[row, location]` what
+    its drop keeps; what that comes to is for `counts`, the proportion of tuples per source, and for `profile`.
     """
 
     graph: Graph
+    profile: Profile
     layout: Layout
     ladder: Ladder
     levels: npt.NDArray[np.int16]
@@ -66,56 +72,120 @@ class RoadMap:
 
     def savings_us(self, rows: Mapping[str, float]) -> Matrix:
         """Work that each row saves when so many tuples enter."""
-        saved: Matrix = self.saves_us @ np.array([rows.get(source.name, 0.0) for source in self.graph.sources])
+        saved: Matrix = self.saves_us @ self._entering(rows)
         return saved
 
-    def find(self, rows: Mapping[str, float], excess_us: float, cursor: int = 0) -> int | None:
+    def saves_at_us(self, position: float, rows: Mapping[str, float]) -> float:
+        """Work that is saved at a row, or part of the way from one to the next."""
+        low, part = divmod(min(max(position, 0.0), len(self) - 1.0), 1.0)
+        before_us, after_us = self.saves_us[[int(low), min(int(low) + 1, len(self) - 1)]] @ self._entering(rows)
+        return float((1.0 - part) * before_us + part * after_us)
+
+    def find(self, rows: Mapping[str, float], excess_us: float, cursor: float = 0) -> int | None:
         """The first row that saves at least `excess_us`, searched from the cursor on; None when no row does."""
         if excess_us <= 0:
             return 0
-        counts = np.array([rows.get(source.name, 0.0) for source in self.graph.sources])
-        cursor = min(max(cursor, 0), len(self) - 1)
-        if float(self.saves_us[cursor] @ counts) < excess_us:
-            enough = np.flatnonzero(self.saves_us[cursor + 1 :] @ counts >= excess_us)
-            return cursor + 1 + int(enough[0]) if enough.size else None
-        short = np.flatnonzero(self.saves_us[:cursor] @ counts < excess_us)
+        counts = self._entering(rows)
+        at = min(max(int(cursor), 0), len(self) - 1)
+        if float(self.saves_us[at] @ counts) < excess_us:
+            enough = np.flatnonzero(self.saves_us[at + 1 :] @ counts >= excess_us)
+            return at + 1 + int(enough[0]) if enough.size else None
+        short = np.flatnonzero(self.saves_us[:at] @ counts < excess_us)
         return int(short[-1]) + 1 if short.size else 0
 
     def plan(self, row: int, rows: Mapping[str, float], reason: str) -> Plan:
         """The plan of a row; `rows` are the tuples that enter now."""
-        counts = [float(rows.get(source.name, 0.0)) for source in self.graph.sources]
-        shares, worths, utility = self.delivered[row], self.worth[row], float(self.utility[row])
-        if any(counts) and (self._merges or not all(counts)):
+        counts = self._entering(rows)
+        drops = self._drops(self.keeps[row].tolist(), np.array(self.ladder.shares)[self.levels[row]])
+        if counts.any() and (self._merges or not counts.all()):
             # what is delivered where streams merge, or a source is silent, depends on how much each source sends now
-            now, worth, _ = _delivered(self.graph, self.layout, self.keeps[[0, row]], counts)
-            shares, worths, utility = now[1], worth[1], float(_utility(self.graph, worth)[1])
-        delivered = {output.name: float(share) for output, share in zip(self.graph.outputs, shares, strict=True)}
-        valued = {
-            output.name: float(share)
-            for output, share in zip(self.graph.outputs, worths, strict=True)
-            if output.qos.value is not None
-        }
-        saved_us = float(self.saves_us[row] @ np.array(counts))
-        return Plan(self._drops(row), reason, row, delivered, utility, saved_us, valued)
+            full, now = (self._carry(self.keeps[at].tolist(), rows) for at in (0, row))
+            return self._claim(drops, reason, row, full, now)
+        outputs = [output.name for output in self.graph.outputs]
+        delivered = dict(zip(outputs, self.delivered[row].tolist(), strict=True))
+        worth = dict(zip(outputs, self.worth[row].tolist(), strict=True))
+        utility, saved_us = float(self.utility[row]), float(self.saves_us[row] @ counts)
+        return Plan(drops, reason, row, delivered, utility, saved_us, self._valued(worth))
 
-    def _drops(self, row: int) -> dict[str, Drop]:
-        keeps = self.keeps[row]
-        if (keeps >= 1.0).all():
+    def plan_between(self, row: int, rows: Mapping[str, float], excess_us: float, reason: str) -> Plan:
+        """The plan on the way to a row from the one before that saves just `excess_us` (decision record 13).
+
+        Of both rows' flows a mixture is taken. Work is linear in flows, so its savings lie between theirs, but for
+        what judging costs where only one of the two drops: a few points a little further on are tried too. Utility is
+        concave: a mixture is worth no less than the same mixture of both rows' utilities.
+        """
+        before_us, after_us = (self.saves_us[[row - 1, row]] @ self._entering(rows)).tolist()
+        if not self._mixes(row) or not before_us < excess_us < (1.0 - _SAME) * after_us:
+            return self.plan(row, rows, reason)
+        straight = (excess_us - before_us) / (after_us - before_us)
+        both = [self._carry(self.keeps[at].tolist(), rows).reaching for at in (row - 1, row)]
+        full = self._carry(self.keeps[0].tolist(), rows)
+        shares = np.array(self.ladder.shares)[self.levels[[row - 1, row]]]
+        for further in _TRIED:
+            part = straight + (1.0 - straight) * further
+            keeps = self._mixed(row, part, np.array(both))
+            now = self._carry(keeps, rows)
+            if full.work_us - now.work_us >= excess_us - _ROUNDING * full.work_us:
+                drops = self._drops(keeps, (1.0 - part) * shares[0] + part * shares[1])
+                return self._claim(drops, reason, row - 1 + straight, full, now)
+        return self.plan(row, rows, reason)
+
+    def _mixed(self, row: int, part: float, reaching: Matrix) -> list[float]:
+        """What locations keep when flows are to this part those of a row and else those of the row before."""
+        two = self.keeps[[row - 1, row]]
+        weights = np.array([1.0 - part, part])
+        coming, kept = weights @ reaching, weights @ (reaching * two)
+        for arc, locations in self.layout.by_arc.items():
+            if len(locations) > 1 and arc not in self.layout.judged:  # one share for cells that are not told apart
+                at = list(locations)
+                coming[at], kept[at] = coming[at].sum(), kept[at].sum()
+        mixed = np.where(coming > 0, kept / np.where(coming > 0, coming, 1.0), two[1])
+        return [float(share) for share in np.clip(mixed, 0.0, 1.0)]
+
+    def _mixes(self, row: int) -> bool:
+        """Whether plans between this row and the one before may be: not where cells above a join go whole."""
+        changed = np.flatnonzero(self.keeps[row] != self.keeps[row - 1])
+        return not any(self.layout.arcs[index] in self._whole for index in changed)
+
+    def _claim(self, drops: Mapping[str, Drop], reason: str, row: float, full: Carried, now: Carried) -> Plan:
+        """A plan with what it carries, beside all that there is."""
+        delivered, worth = _shares(now.tuples, full.tuples), _shares(now.worth, full.worth)
+        utility, saved_us = utility_of(self.graph, worth), full.work_us - now.work_us
+        return Plan(drops, reason, row, delivered, utility, saved_us, self._valued(worth))
+
+    def _valued(self, worth: Mapping[str, float]) -> dict[str, float]:
+        return {output.name: worth[output.name] for output in self.graph.outputs if output.qos.value is not None}
+
+    def _drops(self, keeps: list[float], kept_in_all: Matrix) -> dict[str, Drop]:
+        """Drops of these shares; `kept_in_all` is what is left at each location, drops above it included."""
+        if min(keeps) >= 1.0:
             return {}
-        reaching = np.ones(len(keeps))
+        reaching: Sequence[float] = [1.0] * len(keeps)
         if self.layout.judged:
-            reaching = _delivered(self.graph, self.layout, self.keeps[[row]], self.counts)[2][0]
+            built_for = dict(zip((source.name for source in self.graph.sources), self.counts, strict=True))
+            reaching = self._carry(keeps, built_for).reaching
         left = {}
         for arc, locations in self.layout.by_arc.items():
-            index = min(locations, key=lambda at: self.levels[row, at])
+            index = max(locations, key=lambda at: float(kept_in_all[at]))
             if 0.0 < keeps[index] < 1.0:
-                left[arc] = min(1.0, self.ladder.shares[int(self.levels[row, index])] / float(keeps[index]))
-        return placed(self.graph, self.layout, keeps.tolist(), reaching.tolist(), left)
+                left[arc] = min(1.0, float(kept_in_all[index]) / keeps[index])
+        return placed(self.graph, self.layout, keeps, reaching, left)
+
+    def _carry(self, keeps: Sequence[float], rows: Mapping[str, float]) -> Carried:
+        return carry(self.layout, self.profile, keeps, rows)
+
+    def _entering(self, rows: Mapping[str, float]) -> Matrix:
+        return np.array([float(rows.get(source.name, 0.0)) for source in self.graph.sources])
 
     @cached_property
     def _merges(self) -> bool:
         arcs = self.layout.arcs
         return any(len({arcs[entry] for entry in segment.entries}) > 1 for segment in self.layout.segments)
+
+    @cached_property
+    def _whole(self) -> frozenset[str]:
+        """Arcs whose cells are kept or dropped whole: a part by chance would leave k x k of a join's pairs."""
+        return frozenset(arc for arc in self.layout.judged if joins_below(self.graph, arc))
 
 
 class RoadMapShedder:
@@ -124,13 +194,13 @@ class RoadMapShedder:
     def __init__(self, road_map: RoadMap) -> None:
         self.road_map = road_map
 
-    def plan(self, problem: Problem, cursor: int = 0) -> Plan | Infeasible:
+    def plan(self, problem: Problem, cursor: float = 0) -> Plan | Infeasible:
         excess_us = problem.load_us - problem.budget_us
         row = self.road_map.find(problem.rows, excess_us, cursor)
         if row == 0:
             return self.road_map.plan(0, problem.rows, WITHIN_BUDGET)
         if row is not None:
-            return self.road_map.plan(row, problem.rows, OVERLOAD)
+            return self.road_map.plan_between(row, problem.rows, excess_us, OVERLOAD)
         last = self.road_map.plan(len(self.road_map) - 1, problem.rows, OVERLOAD)
         return not_enough(problem, last)
 
@@ -162,27 +232,31 @@ def build_road_map(
         told_apart = np.array(_greedy(Steps(graph, places, ladder, inputs, paying)), dtype=np.int16)
         keeps = np.concatenate([keeps, _local_keeps(places, ladder, told_apart)[1:]])
         levels = np.concatenate([levels, told_apart[1:]])
-    delivered, worth, reaching = _delivered(graph, places, keeps, counts)
-    saves = _savings(graph, places, keeps, reaching, profile)
-    utility = _utility(graph, worth)
-    saved = saves @ np.array(counts)
+    found = outcome(graph, places, keeps, counts, profile)
+    saved = found.saves_us @ np.array(counts)
     order = np.arange(len(levels))
     if places is not plain:
         helping = 1 + np.flatnonzero(saved[1:] > 0)
         order = np.append(0, helping[np.argsort(saved[helping], kind="stable")])
-    best = order[_undominated(saved[order], utility[order])]
+    best = order[_undominated(saved[order], found.utility[order])]
     return RoadMap(
         graph,
+        profile,
         places,
         ladder,
         levels[best],
         keeps[best],
-        saves[best],
-        delivered[best],
-        worth[best],
-        utility[best],
+        found.saves_us[best],
+        found.delivered[best],
+        found.worth[best],
+        found.utility[best],
         tuple(counts),
     )
+
+
+def _shares(got: Mapping[str, float], full: Mapping[str, float]) -> dict[str, float]:
+    """Each output's amount over the full one; 1 where there is nothing to deliver."""
+    return {name: got[name] / amount if amount > 0 else 1.0 for name, amount in full.items()}
 
 
 def _proportions(graph: Graph, rows: Mapping[str, float]) -> list[float]:
@@ -231,60 +305,3 @@ def _local_keeps(places: Layout, ladder: Ladder, levels: npt.NDArray[np.int16]) 
     keeps[levels == ladder.last] = 0.0
     keeps[above == ladder.last] = 1.0
     return keeps
-
-
-def _savings(graph: Graph, places: Layout, keeps: Matrix, reaching: Matrix, profile: Profile) -> Matrix:
-    """Load coefficient of each source without drops minus with them, drops paid for, for all rows at once."""
-    judging_us = {arc: _judging_us(list(at), arc, keeps, reaching, profile) for arc, at in places.by_arc.items()}
-    takes = np.array([location.takes for location in places.locations])
-    loads = np.zeros_like(keeps)
-    for index in reversed(range(len(places.locations))):
-        location = places.locations[index]
-        below = list(places.segments[location.enters].branches)
-        after = loads[:, below] @ takes[below]
-        loads[:, index] = judging_us[location.arc] + keeps[:, index] * (location.cost_us + location.passes * after)
-    by_source = [
-        loads[:, list(at)] @ takes[list(at)] for at in (places.by_arc[source.name] for source in graph.sources)
-    ]
-    coefficients = np.stack(by_source, axis=1)
-    return np.asarray(coefficients[0] - coefficients)
-
-
-def _judging_us(locations: list[int], arc: str, keeps: Matrix, reaching: Matrix, profile: Profile) -> Matrix:
-    """What judging one tuple on an arc costs: nothing where all or none are kept, more where it is by value."""
-    there = reaching[:, locations] > 0
-    least = np.where(there, keeps[:, locations], 1.0).min(axis=1)
-    most = np.where(there, keeps[:, locations], 0.0).max(axis=1)
-    judged = (most > 0.0) & (least < 1.0)
-    return np.asarray(profile.drop_us * judged + profile.look_us.get(arc, 0.0) * (judged & (least < most)))
-
-
-def _delivered(graph: Graph, places: Layout, keeps: Matrix, counts: Sequence[float]) -> tuple[Matrix, Matrix, Matrix]:
-    """Share of each output's tuples that is delivered, of what they are worth, and what reaches each location."""
-    inputs = dict(zip((source.name for source in graph.sources), counts, strict=True))
-    out, reaching = np.zeros((len(keeps), len(places.segments))), np.zeros_like(keeps)
-    tuples = {output.name: np.zeros(len(keeps)) for output in graph.outputs}
-    worth = {output.name: np.zeros(len(keeps)) for output in graph.outputs}
-    for number, segment in enumerate(places.segments):
-        for index in segment.entries:
-            location = places.locations[index]
-            arriving = location.takes * (inputs[location.arc] if location.leaves < 0 else out[:, location.leaves])
-            reaching[:, index] = arriving
-            out[:, number] += arriving * keeps[:, index] * location.passes
-        if segment.output is not None:
-            tuples[segment.output] += out[:, number]
-            worth[segment.output] += segment.weight * out[:, number]
-    return _shares(tuples), _shares(worth), reaching
-
-
-def _shares(amounts: Mapping[str, Matrix]) -> Matrix:
-    """Each output's amounts over that of the first row; 1 where there is nothing to deliver."""
-    return np.stack([each / each[0] if each[0] > 0 else np.ones(len(each)) for each in amounts.values()], axis=1)
-
-
-def _utility(graph: Graph, shares: Matrix) -> Matrix:
-    total = np.zeros(len(shares))
-    for index, output in enumerate(graph.outputs):
-        percents, utilities = zip(*reversed(output.qos.loss), strict=True)
-        total += output.qos.priority * np.interp(100 * shares[:, index], percents, utilities)
-    return total

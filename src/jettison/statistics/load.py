@@ -44,17 +44,17 @@ def flows(
     kept, passes = keeps or {}, profile.selectivity
     full = flows(graph, profile, rows) if kept and graph.stream_joins else {}
     on: dict[str, float] = {}
-    for operator in graph.operators:
+    for operator, into, out_of in graph.wiring:
         name = operator.name
-        if full and isinstance(operator, StreamJoin):
-            entering = joined([on[arc] for arc in graph.arcs_into(name)], [full[arc] for arc in graph.arcs_into(name)])
-        elif operator.inputs:
-            entering = sum([on[arc] for arc in graph.arcs_into(name)])
-        else:
+        if not operator.inputs:
             entering = on[name] = rows.get(name, 0.0) * kept.get(name, 1.0)
+        elif full and isinstance(operator, StreamJoin):
+            entering = joined([on[arc] for arc in into], [full[arc] for arc in into])
+        else:
+            entering = on[into[0]] if len(into) == 1 else sum([on[arc] for arc in into])
         out = entering * passes.get(name, 1.0)
-        for arc in graph.arcs_out_of(name):
-            on[arc] = out * kept.get(arc, 1.0)
+        for arc in out_of:
+            on[arc] = out * kept[arc] if arc in kept else out
     return on
 
 

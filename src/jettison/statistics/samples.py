@@ -55,4 +55,4 @@ class BatchSample:
     topics: Mapping[str, TopicSample] = field(default_factory=dict)
     values: Mapping[str, ValueSample] = field(default_factory=dict)
     parts_ms: Mapping[str, float] = field(default_factory=dict)
-    plan_row: int = 0
+    plan_row: float = 0
