@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from jettison.network.graph import Graph
-from jettison.network.operators import Output, Source
+from jettison.network.operators import Operator, Output, Select, Source, WithColumns
 from jettison.network.schema import quoted
 from jettison.plan.plan import Plan
 from jettison.spark.compile import Compiler, look_at
@@ -26,7 +26,7 @@ SAMPLE_ROWS = 20_000
 LEAST_ROWS = 5_000
 _TELLING_ROWS = 500
 _RUNS = 3
-_LONG_MS = 500.0
+_LONG_MS = 200.0
 _NOISE_SHARE = 0.1
 _NOISE_MS = 20.0
 _LEAST_COST_US = 0.02
@@ -81,11 +81,12 @@ def _calibrated(
     read_us: dict[str, float] = {}
     for name, frame in sample.items():
         source_ms[name], counts[name] = _time_ms(frame)
-        once_ms = _once_ms(raw[name])[0]
-        again_ms = _once_ms(raw[name])[0] if once_ms < _LONG_MS else once_ms  # the first read also starts the workers
-        reading_ms = max(0.0, min(once_ms, again_ms) - empty_ms)
-        telling = rows[name] >= _TELLING_ROWS
-        read_us[name] = max(_LEAST_COST_US, 1000 * reading_ms / rows[name]) if telling else _SINK_US
+        # the first read of a run also loads classes, compiles and starts workers, for seconds: never take it alone
+        reading_ms = max(0.0, _time_ms(raw[name])[0] - empty_ms)
+        # sources travel as one stream: who reads one of them reads all rows
+        all_rows = sum(rows.values())
+        telling = all_rows >= _TELLING_ROWS
+        read_us[name] = max(_LEAST_COST_US, 1000 * reading_ms / all_rows) if telling else _SINK_US
     compiler = Compiler(graph, sample, Plan(), statics)
     times_ms: dict[str, float] = {}
     flow: dict[str, float] = {}
@@ -98,7 +99,8 @@ def _calibrated(
             continue
         frame = compiler.operator(operator.name)
         times_ms[operator.name], flow[operator.name] = _time_ms(frame)
-        values |= _spread(graph, operator.name, frame)
+        if not _as_before(graph, operator):
+            values |= _spread(graph, operator.name, frame)
         if operator.inputs:
             entering = sum(flow[tail] for tail in operator.inputs)
             before_ms = sum(times_ms[tail] for tail in operator.inputs) - empty_ms * (len(operator.inputs) - 1)
@@ -120,6 +122,14 @@ def _calibrated(
     }
     profile = Profile(cost_us, passes, fixed_ms, read_us, drop_us=_DROP_US, look_us=look_us, values=values)
     return Calibration(profile, shared)
+
+
+def _as_before(graph: Graph, operator: Operator) -> bool:
+    """Whether values are spread behind an operator as they are before it: it passes all rows, and none is made by it."""
+    if not isinstance(operator, Select | WithColumns):
+        return False
+    tracks = [track for track in graph.tracks.all if operator.name in track.columns]
+    return all(tail in track.columns for track in tracks for tail in operator.inputs)
 
 
 def _spread(graph: Graph, operator: str, frame: DataFrame) -> dict[str, Sequence[float]]:

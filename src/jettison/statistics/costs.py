@@ -23,9 +23,12 @@ from jettison.statistics.values import Keep, ValueModel
 _LEAST_NOISE_MS = 20.0
 _NOISE_SHARE = 0.1
 _MOST_NOISES = 3.0
-"""A batch that a garbage collection or a neighbour made slow must not turn the estimate over."""
+"""A batch that a garbage collection or a neighbour made slow must not turn the estimate over. Nothing makes one fast."""
 _COLD_NOISE_SHARE = 0.5
 """The first batches of a run are compiled while they run: they tell little of what the next will take."""
+_UNCERTAINTY = 0.5
+_FIXED_UNCERTAINTY = 3.0
+"""Of a batch's fixed part (planning by Spark, files, jobs) calibration sees little: it is the first thing to doubt."""
 _SELECTIVITY_WEIGHT = 0.3
 _LEAST_ROWS = 20.0
 
@@ -38,7 +41,8 @@ class CostModel:
         self._start = start
         self._ends = graph.segment_ends
         self._segments = sorted(set(self._ends.values()))
-        self._fit = LeastSquares([1.0] * (2 + len(self._segments)))
+        uncertain = [_FIXED_UNCERTAINTY] + [_UNCERTAINTY] * (1 + len(self._segments))
+        self._fit = LeastSquares([1.0] * len(uncertain), uncertainty=uncertain)
         self._steps = [
             (graph.arcs_into(operator.name), self._segments.index(self._ends[operator.name]), start.cost(operator.name))
             for operator in graph.operators
@@ -59,7 +63,7 @@ class CostModel:
         parts = self._parts_ms(rows, keeps)
         expected_ms = sum(factor * part for factor, part in zip(self._fit.get(), parts, strict=True))
         noise_ms = max(_LEAST_NOISE_MS, share * duration_ms)
-        likely_ms = min(max(duration_ms, expected_ms - _MOST_NOISES * noise_ms), expected_ms + _MOST_NOISES * noise_ms)
+        likely_ms = min(duration_ms, expected_ms + _MOST_NOISES * noise_ms)
         self._fit.update(parts, likely_ms, noise_ms)
         self._refresh()
 

@@ -30,10 +30,13 @@ class LeastSquares:
     [3.0, 0.5]
     """
 
-    def __init__(self, start: Sequence[float], *, uncertainty: float = 0.5, forgetting: float = 0.92) -> None:
+    def __init__(
+        self, start: Sequence[float], *, uncertainty: float | Sequence[float] = 0.5, forgetting: float = 0.92
+    ) -> None:
+        """`uncertainty` is how far off a start may well be: of all coefficients, or of each."""
         self._theta: Vector = np.array(start, dtype=float)
-        self._covariance = np.eye(len(self._theta)) * uncertainty**2
-        self._largest = float(np.trace(self._covariance))
+        self._variance: Vector = np.broadcast_to(np.square(uncertainty), self._theta.shape).astype(float)
+        self._covariance = np.diag(self._variance)
         self._forgetting = forgetting
 
     def update(self, x: Sequence[float], y: float, noise: float) -> None:
@@ -46,8 +49,9 @@ class LeastSquares:
         along = float(features @ left)
         if along > 0:
             forgotten = (1 / self._forgetting - 1) * np.outer(left, left) / along
-            if float(np.trace(self._covariance + forgotten)) <= self._largest:
-                self._covariance = self._covariance + forgotten
+            grown = self._covariance + forgotten
+            if float((np.diag(grown) / self._variance).sum()) <= len(self._theta):
+                self._covariance = grown
 
     def get(self) -> tuple[float, ...]:
         return tuple(float(value) for value in self._theta)
