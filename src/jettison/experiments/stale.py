@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,23 +26,39 @@ from jettison.statistics.samples import BatchSample
 _P95 = 5
 _FRESH_TRIGGERS = 2.0
 _STEADY = 2
+_BIN = 500
 
 
 @dataclass
-class _Hanging:
-    """A sink that hangs once, from its first batch after so many seconds on."""
+class _Stall:
+    """A sink that hangs once, in its first batch after so many seconds, and another that looks at the batch after it.
+
+    Trips are numbered as they come, so their numbers tell how old they are.
+    """
 
     after_s: float
     for_s: float
     began_s: float = 0.0
     ended_s: float | None = None
+    delivered: dict[int, int] = field(default_factory=dict)
 
-    def __call__(self, frame: Any, batch: int) -> None:
+    def hang(self, frame: Any, batch: int) -> None:
         self.began_s = self.began_s or time.time()
         if self.ended_s is None and time.time() - self.began_s > self.after_s:
             time.sleep(self.for_s)
             self.ended_s = time.time()
-        frame.write.format("noop").mode("overwrite").save()
+        _discard(frame, batch)
+
+    def look(self, frame: Any, batch: int) -> None:
+        if self.ended_s is None or self.delivered:
+            _discard(frame, batch)
+            return
+        for row in frame.selectExpr(f"trip div {_BIN} AS bin").groupBy("bin").count().collect():
+            self.delivered[row["bin"]] = row["count"]
+
+    def delivered_from(self, trip: float) -> int:
+        """Trips from this number on that came through in the first batch after the stall."""
+        return sum(count for number, count in self.delivered.items() if number * _BIN >= trip)
 
 
 def run(*, quick: bool, say: Say, capacity: Capacity | None = None) -> Result:
@@ -51,7 +67,7 @@ def run(*, quick: bool, say: Say, capacity: Capacity | None = None) -> Result:
     spark = local_session()
     capacity = capacity or measure_capacity(spark, taxi_network(), say, batches=6 if quick else 12)
     limit_s = _FRESH_TRIGGERS * capacity.trigger_ms / 1000
-    runs: dict[str, tuple[Run, _Hanging]] = {}
+    runs: dict[str, tuple[Run, _Stall]] = {}
     for label, stale, shedding in (
         ("stale first", f"{1000 * limit_s:.0f} milliseconds", True),
         ("by chance", None, True),
@@ -60,9 +76,9 @@ def run(*, quick: bool, say: Say, capacity: Capacity | None = None) -> Result:
         if quick and not shedding:
             continue
         say(f"{label}: {stall_s:.0f} s stall at 1 x capacity")
-        runs[label] = _stalled(spark, capacity, _Hanging(warm_s, stall_s), after_s, stale=stale, shedding=shedding)
+        runs[label] = _stalled(spark, capacity, _Stall(warm_s, stall_s), after_s, stale=stale, shedding=shedding)
     recovered = {label: _recovered_s(*each, limit_s, after_s) for label, each in runs.items()}
-    fresh = {label: _fresh_share(*each) for label, each in runs.items()}
+    fresh = {label: _fresh_share(*each, limit_s * capacity.rows_per_s) for label, each in runs.items()}
     metrics = {
         "recover_s": round(recovered["stale first"], 2),
         "recover_s_without": round(recovered["by chance"], 2),
@@ -75,7 +91,7 @@ def run(*, quick: bool, say: Say, capacity: Capacity | None = None) -> Result:
     checks = {
         "with staleness shedding results are fresh again no later than without": recovered["stale first"]
         <= recovered["by chance"] + capacity.trigger_ms / 1000,
-        "of the first batch after the stall more of what is fresh is kept": fresh["stale first"] > fresh["by chance"],
+        "of what is fresh after the stall more comes through": fresh["stale first"] > fresh["by chance"],
     }
     tables = {label: table(each, label) for label, (each, _) in runs.items()}
     title = f"A stall of {stall_s:.0f} s at 1 x capacity ({capacity.rows_per_s:,.0f} rows/s): old makes way for new"
@@ -89,14 +105,14 @@ def run(*, quick: bool, say: Say, capacity: Capacity | None = None) -> Result:
 
 
 def _stalled(
-    spark: Any, capacity: Capacity, sink: _Hanging, after_s: float, *, stale: str | None, shedding: bool
-) -> tuple[Run, _Hanging]:
+    spark: Any, capacity: Capacity, stall: _Stall, after_s: float, *, stale: str | None, shedding: bool
+) -> tuple[Run, _Stall]:
     network = taxi_network()
     with tempfile.TemporaryDirectory(prefix="jettison-stale-") as name:
         running = start(
             network,
             {"trips": generate(spark, TAXI_PAYLOAD, rate=Constant(capacity.rows_per_s))},
-            {output.name: sink if output.name == "alerts" else _discard for output in network.graph.outputs},
+            {"fares": _discard, "routes": stall.look, "alerts": stall.hang},
             trigger=capacity.trigger,
             headroom=0.9,
             checkpoint=str(Path(name) / "checkpoint"),
@@ -106,26 +122,26 @@ def _stalled(
             shared=capacity.shared,
         )
         deadline = time.monotonic() + 300
-        while sink.ended_s is None and time.monotonic() < deadline:
+        while stall.ended_s is None and time.monotonic() < deadline:
             if running.await_termination(timeout=0.2):
                 break
         running.await_termination(timeout=after_s)
         running.stop()
-    return running, sink
+    return running, stall
 
 
 def _discard(frame: Any, batch: int) -> None:
     frame.write.format("noop").mode("overwrite").save()
 
 
-def _after(running: Run, sink: _Hanging) -> list[tuple[BatchSample, Any]]:
-    return [(sample, plan) for sample, plan in running.history if sample.started_ms / 1000 > (sink.ended_s or 0.0)]
+def _after(running: Run, stall: _Stall) -> list[tuple[BatchSample, Any]]:
+    return [(sample, plan) for sample, plan in running.history if sample.started_ms / 1000 > (stall.ended_s or 0.0)]
 
 
-def _recovered_s(running: Run, sink: _Hanging, limit_s: float, after_s: float) -> float:
+def _recovered_s(running: Run, stall: _Stall, limit_s: float, after_s: float) -> float:
     """Seconds from the stall's end to the end of the first batch from which on p95 latency stays within the limit."""
-    assert sink.ended_s is not None
-    after = _after(running, sink)
+    assert stall.ended_s is not None
+    after = _after(running, stall)
     fresh = [
         all(seen.latency_ms[_P95] / 1000 <= limit_s for seen in sample.outputs.values() if seen.latency_ms is not None)
         for sample, _ in after
@@ -133,22 +149,23 @@ def _recovered_s(running: Run, sink: _Hanging, limit_s: float, after_s: float) -
     for index in range(len(after)):
         if all(fresh[index : index + _STEADY]) and fresh[index]:
             sample = after[index][0]
-            return (sample.started_ms + sample.duration_ms) / 1000 - sink.ended_s
+            return (sample.started_ms + sample.duration_ms) / 1000 - stall.ended_s
     return after_s
 
 
-def _fresh_share(running: Run, sink: _Hanging) -> float:
-    """Of the tuples of the first batch after the stall that were not stale, the share that came to the outputs.
-
-    Without staleness shedding old and new are kept alike: it is the share of all, counted. With it, it is what the plan
-    lets in of the fresh ones: behind the drop old and new are not counted apart.
-    """
-    after = _after(running, sink)
+def _fresh_share(running: Run, stall: _Stall, fresh_trips: float) -> float:
+    """Of the newest trips in the first batch after the stall, so many, the share that came through, counted there."""
+    after = _after(running, stall)
     if not after:
         return 0.0
-    sample, plan = after[0]
-    kept = sample.arcs["trips"][1] / max(1, sample.rows_in["trips"])
-    if not plan.stale:
-        return float(kept)
-    drop = plan.drops.get("trips")
-    return 1.0 if drop is None else float(drop.keep)
+    first = after[0][0]
+    entered, passed, numbered = 0, 0, 0
+    for sample, plan in running.history:
+        if sample.batch <= first.batch:
+            numbered += sample.rows_in["trips"]
+        if sample.batch < first.batch and not plan.sheds:
+            entered += sample.rows_in["trips"]
+            passed += sample.outputs["routes"].rows
+    fresh = min(fresh_trips, first.rows_in["trips"])
+    paid_share = passed / max(1, entered)  # what is not shed must still pass a filter
+    return stall.delivered_from(numbered - fresh) / max(1.0, fresh * paid_share)

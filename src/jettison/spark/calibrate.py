@@ -125,7 +125,7 @@ def _calibrated(
 
 
 def _as_before(graph: Graph, operator: Operator) -> bool:
-    """Whether values are spread behind an operator as they are before it: it passes all rows, and none is made by it."""
+    """Whether values are spread behind an operator as before it: it passes all rows, and makes none of them."""
     if not isinstance(operator, Select | WithColumns):
         return False
     tracks = [track for track in graph.tracks.all if operator.name in track.columns]
