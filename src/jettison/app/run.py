@@ -76,7 +76,7 @@ def run(
 
 
 def demo(
-    seconds: Annotated[float, typer.Option(help="How long each of the three runs lasts.")] = 14.0,
+    seconds: Annotated[float, typer.Option(help="How long each of the three runs lasts.")] = 12.0,
     quick: Annotated[bool, typer.Option("--quick", help="A short one, for tests.")] = False,
     kafka: Annotated[bool, typer.Option("--kafka", help="Trips come from a Kafka broker on this machine.")] = False,
     folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where it writes.")] = Path("out/demo"),

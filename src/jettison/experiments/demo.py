@@ -24,7 +24,7 @@ from jettison.spark.generator import generate
 from jettison.spark.runtime import Run, start
 from jettison.spark.session import local_session
 
-_PATIENCE_S = 12.0
+_PATIENCE_S = 8.0
 _SIZES = (5_000, 80_000)
 
 
@@ -41,7 +41,7 @@ def run_demo(seconds: float, quick: bool, out: Path, console: Console, *, kafka:
     with ExitStack() as stack:
         with console.status("starting Spark") as status:
             spark = local_session("jettison-demo", kafka=kafka)
-            batches = 4 if quick else 6
+            batches = 4 if quick else 5
             if kafka:
                 from jettison.experiments.kafka_runs import kafka_capacity, running_broker
 

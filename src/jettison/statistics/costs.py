@@ -23,7 +23,7 @@ from jettison.statistics.values import Keep, ValueModel
 _LEAST_NOISE_MS = 20.0
 _NOISE_SHARE = 0.1
 _MOST_NOISES = 3.0
-"""A batch that a garbage collection or a neighbour made slow must not turn the estimate over; none is fast by chance."""
+"""A batch that a garbage collection or a neighbour made slow must not turn the estimate over; none is fast by luck."""
 _COLD_NOISE_SHARE = 0.5
 """The first batches of a run are compiled while they run: they tell little of what the next will take."""
 _UNCERTAINTY = 0.5
