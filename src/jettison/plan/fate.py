@@ -18,7 +18,8 @@ Runs do not join across the border of two segments: with another gap a new block
 kept; with the same gap the block under way goes on, with its head where it was. Going on matters: if every change
 began a block, a plan that changes with every window would keep them all.
 
-What is counted are windows of event time. A group that has tuples in few windows may find them all among the dropped.
+What is counted are windows of event time, also empty ones. A group that has tuples in few windows (or results, below an
+aggregate whose slide is longer than these windows) may find all of those among the dropped.
 """
 
 from __future__ import annotations
