@@ -107,7 +107,7 @@ def test_the_share_may_be_rounded_to_just_above_the_limit() -> None:
 # --- several ------------------------------------------------------------------------------------------------------
 
 
-@steady(150)
+@steady(60)
 @given(changes(), st.sampled_from(GROUPS))
 def test_no_gap_is_longer_than_allowed_across_changes(steps: list[tuple[int, Segment]], group: str) -> None:
     schedule = grown(steps)
@@ -122,7 +122,7 @@ def test_no_gap_is_longer_than_allowed_across_changes(steps: list[tuple[int, Seg
         assert run <= in_force.gap
 
 
-@steady(150)
+@steady(60)
 @given(changes(), changes(), st.sampled_from(GROUPS))
 def test_a_touched_window_never_changes_its_fate(
     earlier: list[tuple[int, Segment]], later: list[tuple[int, Segment]], group: str
@@ -135,7 +135,7 @@ def test_a_touched_window_never_changes_its_fate(
     assert np.array_equal(kept(before, indices, group), kept(after, indices, group))
 
 
-@steady(100)
+@steady(40)
 @given(changes())
 def test_saying_the_same_again_changes_nothing(steps: list[tuple[int, Segment]]) -> None:
     schedule = grown(steps)
@@ -144,7 +144,7 @@ def test_saying_the_same_again_changes_nothing(steps: list[tuple[int, Segment]])
     assert grown([(now, new), (now + 3, new)], schedule) == schedule
 
 
-@steady(100)
+@steady(40)
 @given(changes(), st.sampled_from(GROUPS))
 def test_one_by_one_and_all_at_once_agree(steps: list[tuple[int, Segment]], group: str) -> None:
     schedule, indices = grown(steps), np.arange(-10, 60)
@@ -203,7 +203,7 @@ def test_groups_have_shares_and_gaps_of_their_own() -> None:
     assert [int((~kept(schedule, each, "zone 2")).sum()) for each in hundreds] == [50, 90, 90]
 
 
-@steady(100)
+@steady(40)
 @given(changes(), changes(), st.integers(-10, 60))
 def test_it_is_written_and_read_and_forgets_only_the_past(
     default: list[tuple[int, Segment]], own: list[tuple[int, Segment]], since: int
@@ -236,7 +236,7 @@ def test_the_hash_is_xxh64(text: str, expected: int) -> None:
     assert hash_of_text(text, seed=0) == expected
 
 
-@steady(100)
+@steady(40)
 @given(st.integers(-(2**63), 2**63 - 1), st.integers(0, 2**64 - 1))
 def test_a_number_is_hashed_as_its_eight_bytes(number: int, seed: int) -> None:
     # Bytes below 128 are text as well: the two ways of hashing must agree on them.

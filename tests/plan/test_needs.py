@@ -72,7 +72,7 @@ def test_the_numbers_of_thesis_4_5() -> None:
     assert fan_out(pipeline(before, first), pipeline(before, second)) == WinDrop(10, 6)
 
 
-@steady(150)
+@steady(60)
 @given(windows(), st.lists(windows(), min_size=1, max_size=4))
 def test_a_composite_is_the_same_either_way_round(before: WinDrop, branches: list[WinDrop]) -> None:
     assert composite(before, *branches) == fan_out(*(pipeline(before, branch) for branch in branches))
@@ -86,7 +86,7 @@ def test_the_gap_is_counted_in_the_slides_of_the_common_decision() -> None:
     assert pipeline(WinDrop(3, 2, gap=1), WinDrop(3, 3, gap=5)).gap == 5
 
 
-@steady(150)
+@steady(60)
 @given(st.lists(windows(most=8), min_size=1, max_size=3))
 def test_a_pipeline_says_never_less_than_is_needed_and_aligned_never_more_than_the_thesis(chain: list[WinDrop]) -> None:
     # Windows repeat after the lcm of slides; 8 * 7 * 5 * 3 = 840 ticks hold every position.
@@ -106,7 +106,7 @@ def test_a_pipeline_says_never_less_than_is_needed_and_aligned_never_more_than_t
         assert longest == tight.size
 
 
-@steady(100)
+@steady(40)
 @given(st.lists(windows(most=6), min_size=1, max_size=3), schedules)
 def test_a_common_decision_keeps_all_that_its_windows_need(branches: list[WinDrop], schedule: Schedule) -> None:
     common = fan_out(*branches)
@@ -121,7 +121,7 @@ def test_a_common_decision_keeps_all_that_its_windows_need(branches: list[WinDro
 # --- intervals ----------------------------------------------------------------------------------------------------
 
 
-@steady(80)
+@steady(30)
 @given(schedules, windows(), st.integers(-60, 60), st.integers(0, 200), st.sampled_from(("", "zone 1")))
 def test_intervals_are_what_all_windows_together_need(
     schedule: Schedule, window: WinDrop, low: int, length: int, group: str
@@ -140,7 +140,7 @@ def test_intervals_are_what_all_windows_together_need(
     assert covered == {tick for tick in range(low, low + length) if needed(schedule, window, tick, group)}
 
 
-@steady(80)
+@steady(30)
 @given(schedules, st.lists(windows(most=8), min_size=1, max_size=3), st.integers(-60, 60), st.integers(0, 120))
 def test_needs_above_other_aggregates_are_exact_and_within_the_rule(
     schedule: Schedule, chain: list[WinDrop], low: int, length: int
@@ -158,7 +158,7 @@ def test_needs_above_other_aggregates_are_exact_and_within_the_rule(
         assert inside <= ticks_of(rule)
 
 
-@steady(100)
+@steady(40)
 @given(needs_of(), windows(), st.integers(0, 9))
 def test_needs_pass_operators_upwards(needs: Needs, window: WinDrop, within: int) -> None:
     wanted = ticks_of(needs)
@@ -169,7 +169,7 @@ def test_needs_pass_operators_upwards(needs: Needs, window: WinDrop, within: int
     assert before_join(needs, within) == intervals_of({t - back for t in wanted for back in range(within + 1)})
 
 
-@steady(100)
+@steady(40)
 @given(st.lists(needs_of(), max_size=3), st.integers(-50, 50), st.integers(0, 60))
 def test_needs_are_sets_of_ticks(several: list[Needs], low: int, length: int) -> None:
     merged = union(*several)

@@ -84,7 +84,7 @@ def values(draw: st.DrawFn) -> Values:
 
 
 @pytest.mark.parametrize("how", HOW)
-@steady(80)
+@steady(30)
 @given(st.data())
 def test_what_is_delivered_is_what_would_have_been(how: str, data: st.DataObject) -> None:
     stages, given_batches = data.draw(queries()), data.draw(batches())
@@ -167,7 +167,7 @@ def test_in_the_long_run_the_share_is_missing_and_rows_are_saved(share: float, g
 # --- several branches ---------------------------------------------------------------------------------------------
 
 
-@steady(80)
+@steady(30)
 @given(aggregates, st.lists(aggregates, min_size=2, max_size=3), batches(), st.data())
 def test_branches_with_fates_of_their_own_share_what_is_above(
     above: Aggregate, branches: list[Aggregate], given_batches: list[list[Row]], data: st.DataObject
@@ -193,7 +193,7 @@ def test_branches_with_fates_of_their_own_share_what_is_above(
             assert run_shed([branch], results, schedule) == kept_ones
 
 
-@steady(80)
+@steady(30)
 @given(aggregates, st.lists(aggregates, min_size=2, max_size=3), batches(), values())
 def test_a_common_decision_delivers_whole_windows_of_all_branches(
     above: Aggregate, branches: list[Aggregate], given_batches: list[list[Row]], new: Values
@@ -215,7 +215,7 @@ def test_a_common_decision_delivers_whole_windows_of_all_branches(
         ]
 
 
-@steady(80)
+@steady(30)
 @given(aggregates, batches(), batches(), st.integers(0, 12), st.lists(values(), min_size=8, max_size=8))
 def test_below_a_join_too(
     below: Aggregate, left: list[list[Row]], right: list[list[Row]], within: int, plans: list[Values]
