@@ -70,12 +70,19 @@ class Controller:
     """The control loop's state: estimates, the road map, the plan in force."""
 
     def __init__(
-        self, graph: Graph, settings: Settings, profile: Profile, clock: Callable[[], float] = time.perf_counter
+        self,
+        graph: Graph,
+        settings: Settings,
+        profile: Profile,
+        clock: Callable[[], float] = time.perf_counter,
+        *,
+        guessed: bool = False,
     ) -> None:
+        """`guessed`: what a batch costs whatever its rows is not known, only guessed."""
         self._clock = clock
         self.graph = graph
         self.settings = settings
-        self.costs = CostModel(graph, profile)
+        self.costs = CostModel(graph, profile, guessed=guessed)
         self._detector = Detector()
         self._rates = {source.name: Smoothed(_RATE_WEIGHT) for source in graph.sources}
         self._previous_ms: float | None = None

@@ -393,7 +393,7 @@ class Run:
         found = calibrate(self.graph, raw, rows, self._statics)
         self._calibrated = True
         self._runner.shared = found.shared
-        self.controller = Controller(self.graph, self.settings, found.profile)
+        self.controller = Controller(self.graph, self.settings, found.profile, guessed=True)
         self._checkpoint.remember(found.profile, found.shared)
 
     def _learn_bookkeeping(self) -> None:

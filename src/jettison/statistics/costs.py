@@ -27,8 +27,8 @@ _MOST_NOISES = 3.0
 _COLD_NOISE_SHARE = 0.5
 """The first batches of a run are compiled while they run: they tell little of what the next will take."""
 _UNCERTAINTY = 0.5
-_FIXED_UNCERTAINTY = 3.0
-"""Of a batch's fixed part (planning by Spark, files, jobs) calibration sees little: it is the first thing to doubt."""
+_GUESS_UNCERTAINTY = 2.0
+"""Of a batch's fixed part (planning by Spark, files, jobs) calibration sees little: then it is the first to doubt."""
 _SELECTIVITY_WEIGHT = 0.3
 _LEAST_ROWS = 20.0
 
@@ -36,12 +36,13 @@ _LEAST_ROWS = 20.0
 class CostModel:
     """A profile that follows what is measured."""
 
-    def __init__(self, graph: Graph, start: Profile) -> None:
+    def __init__(self, graph: Graph, start: Profile, *, guessed: bool = False) -> None:
+        """`guessed`: the fixed part is no more than a guess."""
         self._graph = graph
         self._start = start
         self._ends = graph.segment_ends
         self._segments = sorted(set(self._ends.values()))
-        uncertain = [_FIXED_UNCERTAINTY] + [_UNCERTAINTY] * (1 + len(self._segments))
+        uncertain = [_GUESS_UNCERTAINTY if guessed else _UNCERTAINTY] + [_UNCERTAINTY] * (1 + len(self._segments))
         self._fit = LeastSquares([1.0] * len(uncertain), uncertainty=uncertain)
         self._steps = [
             (graph.arcs_into(operator.name), self._segments.index(self._ends[operator.name]), start.cost(operator.name))

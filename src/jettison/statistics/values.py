@@ -23,7 +23,7 @@ Vector = npt.NDArray[np.float64]
 Keep = float | Sequence[float]
 
 _LEAST_SAMPLE = 30
-_LEAST_EXPECTED = 1.0
+_DOUBT_ROWS = 1.0
 _PRIOR_ROWS = 200.0
 _MOST_WEIGHT = 0.5
 _COUNTED_WEIGHT = 0.7
@@ -111,8 +111,8 @@ class ValueModel:
         if name is None or expected.sum() <= 0:
             return
         predicted = expected * float(seen.sum()) / float(expected.sum())
-        telling = np.maximum(predicted, seen) >= _LEAST_EXPECTED
-        factor = np.where(telling, seen / np.maximum(predicted, 0.5), 1.0)
+        # what is added tells little by few rows, and makes a rare cell no larger in the mean than it is
+        factor = (seen + _DOUBT_ROWS) / (predicted + _DOUBT_ROWS)
         weight = _weight(float(seen.sum()))
         ratio = self._ratios[name] * (1 - weight + weight * factor)
         self._ratios[name] = np.clip(ratio, _LEAST_RATIO, _MOST_RATIO)
