@@ -100,3 +100,21 @@ def test_a_small_sample_is_not_believed() -> None:
     model = ValueModel(graph, Profile({}, {}))
     model.update(Profile({}, {}), {"s": 1e4}, {}, {}, {"s.x": ValueSample(5, (1.0,) * 200)})
     assert model.get()["s.x"] == pytest.approx(tuple(track.spread(None)))
+
+
+def test_a_rare_value_stays_rare_through_many_small_samples() -> None:
+    """Of a cell with less than a row per sample, most samples show nothing: those count too."""
+    graph, track = network()
+    random = np.random.default_rng(3)
+    drawn = np.where(random.random(200_000) < 0.002, 99.0, 31 + 40 * random.random(200_000))
+    whole = track.count(drawn) / len(drawn)
+    rare = int(np.searchsorted(track.bounds, 99.0, side="right")) - 1
+    model = ValueModel(graph, Profile({}, {"some": 1.0}, values={"s.x": tuple(whole), "some.x": tuple(whole)}))
+    for _ in range(80):
+        seen = random.choice(drawn, size=200)
+        profile = Profile({}, {"some": 1.0}, values=model.get())
+        model.update(
+            profile, {"s": 3_200.0}, {}, {"s": (3_200, 3_200)}, {"o.x": ValueSample(200, tuple(np.sort(seen)))}
+        )
+    assert whole[rare] == pytest.approx(0.002, rel=0.1)
+    assert model.get()["o.x"][rare] < 0.01
