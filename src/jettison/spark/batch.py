@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from jettison.errors import SinkError
 from jettison.network.graph import Graph
-from jettison.network.operators import Output, Source
+from jettison.network.operators import Aggregate, Output, Source, StreamJoin
 from jettison.network.schema import quoted
 from jettison.plan.plan import Plan
 from jettison.spark.aside import ShedSinks, put_aside, raw_aside, rows_aside
@@ -23,6 +23,7 @@ from jettison.spark.drops import HIDDEN, IDENTITY, TIME, passes
 from jettison.spark.join_state import JoinState
 from jettison.spark.reasons import reason_of
 from jettison.spark.sinks import Sink
+from jettison.spark.slice_state import SliceState
 from jettison.spark.values import value_metrics, value_samples, valued_columns
 from jettison.statistics.samples import LATENCY_QUANTILES, OutputSample, ValueSample
 
@@ -65,6 +66,7 @@ class BatchRunner:
         rejects: Sink,
         on_shed: ShedSinks | None = None,
         joins: JoinState | None = None,
+        slices: SliceState | None = None,
     ) -> None:
         self._spark = spark
         self._graph = graph
@@ -73,6 +75,7 @@ class BatchRunner:
         self._rejects = rejects
         self._on_shed = on_shed or ShedSinks(graph, {})
         self._joins = joins
+        self._slices = slices
         self.shared: frozenset[str] = frozenset()
         self.known = Known()
         jobs = len(graph.outputs) + len(self._on_shed.sinks)
@@ -88,10 +91,14 @@ class BatchRunner:
         self._pool.shutdown(wait=False)
         if self._joins is not None:
             self._joins.close()
+        if self._slices is not None:
+            self._slices.close()
 
     def run(self, raw: Mapping[str, DataFrame], batch: int, plan: Plan, rows: Mapping[str, int]) -> Measured:
         """Write every output of a batch."""
-        closed = self._closed_arcs(plan, rows)
+        session = next(iter(raw.values())).sparkSession
+        slices = None if self._slices is None else self._slices.of_batch(batch, session)
+        closed = self._closed_arcs(plan, rows, frozenset() if slices is None else slices.quiet)
         live = [output for output in self._graph.outputs if not closed.issuperset(self._graph.arcs_into(output.name))]
         shared = self._worth_sharing(live)
         joins = None if self._joins is None else self._joins.of_batch(batch)
@@ -104,14 +111,14 @@ class BatchRunner:
             self.known,
             self._on_shed.tails,
             joins,
-            closed if joins is not None else frozenset(),
+            closed if joins is not None or slices is not None else frozenset(),
+            slices,
         )
         jobs: dict[str, Future[_Written]] = {}
         aside: dict[str, Future[float]] = {}
         began = time.time()
         try:
-            if joins is not None:
-                self._keep_for_joins(compiler, closed)
+            self._keep_first(compiler, closed)
             for output in live:
                 frame = compiler.output(output.name, count=True)
                 columns = self.known.columns(output.name, frame)
@@ -128,11 +135,14 @@ class BatchRunner:
             finished = {name: self._finish(name, batch, job) for name, job in jobs.items()}
             for name, keeping in aside.items():
                 self._kept_aside(name, batch, keeping)
+            if slices is not None:
+                slices.finish()
             written = time.time()
             measured = self._measure(compiler, raw, plan, rows, finished)
-            if joins is not None:
-                measured.late = joins.late
-                measured.parts_ms.update(joins.parts_ms)
+            for kept in (joins, slices):
+                if kept is not None:
+                    measured.late.update(kept.late)
+                    measured.parts_ms.update(kept.parts_ms)
             measured.parts_ms["building"] = 1000 * (built - began)
             measured.parts_ms["measuring"] = 1000 * (time.time() - written)
             measured.parts_ms.update({f"on_shed {name}": keeping.result() for name, keeping in aside.items()})
@@ -142,27 +152,35 @@ class BatchRunner:
             running: list[Future[Any]] = [*jobs.values(), *aside.values()]
             for job in running:
                 job.cancel()
+            if slices is not None:
+                slices.close()
             wait(running)  # a job of a failed batch must not write on while the batch is repeated
             for frame in compiler.persisted.values():
                 frame.unpersist()
 
-    def _closed_arcs(self, plan: Plan, rows: Mapping[str, int]) -> frozenset[str]:
-        """Arcs that nothing can reach or pass under this plan. One side of a join is enough: others wait there."""
+    def _closed_arcs(self, plan: Plan, rows: Mapping[str, int], quiet: frozenset[str]) -> frozenset[str]:
+        """Arcs that nothing can reach or pass under this plan. One side of a join is enough: others wait there.
+
+        An aggregate gives what it has kept, unless it is `quiet`, whether anything comes in or not.
+        """
         closed: set[str] = set()
         for operator in self._graph.operators:
             entering = self._graph.arcs_into(operator.name)
             if not operator.inputs and (rows.get(operator.name, 0) == 0 or plan.keep(operator.name) == 0):
                 closed.update(entering)
-            nothing = closed.issuperset(entering)
+            windowed = isinstance(operator, Aggregate)
+            nothing = operator.name in quiet if windowed else closed.issuperset(entering)
             leaving = self._graph.arcs_out_of(operator.name)
             closed.update(arc for arc in leaving if nothing or plan.keep(arc) == 0)
         return frozenset(closed)
 
-    def _keep_for_joins(self, compiler: Compiler, closed: frozenset[str]) -> None:
-        """Joins come first, also those whose outputs get nothing in this batch: later rows may need those of now."""
-        for join in self._graph.stream_joins:
-            if not closed.issuperset(self._graph.arcs_into(join.name)):
-                compiler.output(join.name, count=True)
+    def _keep_first(self, compiler: Compiler, closed: frozenset[str]) -> None:
+        """Joins and aggregates come first, also those whose outputs get nothing in this batch: later batches may need
+        the rows of this one."""
+        for operator in self._graph.operators:
+            joins = isinstance(operator, StreamJoin) and not closed.issuperset(self._graph.arcs_into(operator.name))
+            if (joins and self._joins is not None) or isinstance(operator, Aggregate):
+                compiler.output(operator.name, count=True)
 
     def _value_metrics(self, output: Output) -> list[str]:
         columns = valued_columns(self._graph, output.name)
