@@ -101,11 +101,11 @@ def plain(row: Row) -> Row:
 
 def by_spark(rows: DataFrame, size: str, slide: str | None, by: Sequence[str], until_us: int, **aggs: str) -> list[Row]:
     """The windows that end at or before a time, by Spark's own `window` over all rows."""
-    window = f"window(at, '{size}', '{slide or size}') AS w"
-    grouped = rows.selectExpr("*", window).groupBy("w", *by)
+    window = f"window(at, '{size}', '{slide or size}') AS _w"
+    grouped = rows.selectExpr("*", window).groupBy("_w", *by)
     found = grouped.agg(*(_named(sql, name) for name, sql in aggs.items()))
-    ended = found.where(f"unix_micros(w.end) <= {until_us}L")
-    return sorted(map(plain, ended.select(*by, "w.start", "w.end", *aggs).collect()), key=repr)
+    ended = found.where(f"unix_micros(_w.end) <= {until_us}L")
+    return sorted(map(plain, ended.select(*by, "_w.start", "_w.end", *aggs).collect()), key=repr)
 
 
 def _named(sql: str, name: str) -> Any:

@@ -91,6 +91,32 @@ def results_above(graph: Graph, name: str) -> tuple[tuple[Aggregate, ...], bool]
     return tuple(found[each] for each in sorted(found)), rows
 
 
+def complete_after_us(graph: Graph, name: str) -> int:
+    """How long after its event time a row of an operator can be known: a result is complete when its window ends.
+
+    >>> from jettison.network import Network
+    >>> net = Network("taxi")
+    >>> trips = net.source("trips", "at timestamp, zone int", event_time="at")
+    >>> trips.window("1 minute").agg(n="count(*)").output("table"); trips.output("all")
+    >>> complete_after_us(net.graph, "table"), complete_after_us(net.graph, "all")
+    (60000000, 0)
+    """
+    above, rows = results_above(graph, name)
+    return 0 if rows or not above else min(each.window.size_us for each in above)
+
+
+def meets_windows(graph: Graph, arc: str) -> bool:
+    """Whether the rows of an arc are results, or become part of some."""
+    tail, _, head = arc.rpartition(">")
+    waiting = [head]
+    while waiting:
+        name = waiting.pop()
+        if isinstance(graph.by_name[name], Aggregate):
+            return True
+        waiting += graph.consumers[name]
+    return bool(tail) and bool(isinstance(graph.by_name[tail], Aggregate) or results_above(graph, tail)[0])
+
+
 def readers_below(graph: Graph, name: str) -> set[str]:
     """What reads an operator's rows in a job of its own: outputs, and groups of aggregates, behind which only results
     go on.

@@ -16,6 +16,7 @@ from jettison.errors import SinkError
 from jettison.network.graph import Graph
 from jettison.network.operators import Aggregate, Output, Source, StreamJoin
 from jettison.network.schema import quoted
+from jettison.network.slices import complete_after_us, readers_below
 from jettison.plan.plan import Plan
 from jettison.spark.aside import ShedSinks, put_aside, raw_aside, rows_aside
 from jettison.spark.compile import Compiler, Counted, Known, dropped_raw, is_parsed
@@ -76,6 +77,7 @@ class BatchRunner:
         self._on_shed = on_shed or ShedSinks(graph, {})
         self._joins = joins
         self._slices = slices
+        self._complete_s = {output.name: complete_after_us(graph, output.name) / 1e6 for output in graph.outputs}
         self.shared: frozenset[str] = frozenset()
         self.known = Known()
         jobs = len(graph.outputs) + len(self._on_shed.sinks)
@@ -187,8 +189,8 @@ class BatchRunner:
         return [item for number, name in enumerate(columns) for item in value_metrics(number, quoted(name))]
 
     def _worth_sharing(self, live: list[Output]) -> frozenset[str]:
-        names = {output.name for output in live}
-        return frozenset(name for name in self.shared if len(self._graph.outputs_below(name) & names) > 1)
+        idle = {output.name for output in self._graph.outputs} - {output.name for output in live}
+        return frozenset(name for name in self.shared if len(readers_below(self._graph, name) - idle) > 1)
 
     def _write(self, name: str, rows: DataFrame, batch: int, observation: Observation, timed: bool) -> _Written:
         started_s = time.time()
@@ -234,7 +236,9 @@ class BatchRunner:
                 continue
             written = finished[output.name]
             seen = _read(written.observation)
-            latency = _latency_ms(seen, written.ended_s) if written.timed and seen else None
+            latency = (
+                _latency_ms(seen, written.ended_s - self._complete_s[output.name]) if written.timed and seen else None
+            )
             measured.outputs[output.name] = OutputSample(seen.get("rows", 0), latency)
             measured.values |= value_samples(self._graph, output.name, seen)
             measured.parts_ms[output.name] = 1000 * (written.ended_s - written.started_s)

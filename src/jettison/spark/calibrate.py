@@ -15,10 +15,12 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from jettison.network.graph import Graph
-from jettison.network.operators import Output, Source
+from jettison.network.operators import Aggregate, Output, Source
 from jettison.network.schema import quoted
+from jettison.network.slices import readers_below, slice_groups
 from jettison.plan.plan import Plan
 from jettison.spark.compile import Compiler, look_at
+from jettison.spark.drops import TIME
 from jettison.spark.values import value_metrics, value_samples, valued_columns
 from jettison.statistics.profile import Profile
 
@@ -99,6 +101,9 @@ def _calibrated(
         frame = compiler.operator(operator.name)
         times_ms[operator.name], flow[operator.name] = _time_ms(frame)
         values |= _spread(graph, operator.name, frame)
+        if isinstance(operator, Aggregate):
+            read = sum(counts.values()) / max(1, sum(rows.values()))
+            flow[operator.name] *= _steady_share(operator, compiler, flow, read)
         if operator.inputs:
             entering = sum(flow[tail] for tail in operator.inputs)
             before_ms = sum(times_ms[tail] for tail in operator.inputs) - empty_ms * (len(operator.inputs) - 1)
@@ -153,8 +158,25 @@ def _look_us(source: Source, rows: DataFrame, source_ms: float, count: float, co
 
 
 def _jobs(graph: Graph) -> int:
-    """Jobs of a batch: one per output, and for every join of streams the two that write what waits."""
-    return len(graph.outputs) + 2 * len(graph.stream_joins)
+    """Jobs of a batch: one per output, for every join of streams the two that write what waits, and one for slices."""
+    return len(graph.outputs) + 2 * len(graph.stream_joins) + len(slice_groups(graph))
+
+
+def _steady_share(aggregate: Aggregate, compiler: Compiler, flow: Mapping[str, float], read_share: float) -> float:
+    """Of the windows that a sample's rows are in, the share that as many rows close in the long run.
+
+    Rows of T seconds are in windows of T + size, and T is what the watermark goes on. Where the sample has all groups,
+    as many come out when all rows are read.
+    """
+    row = (
+        compiler.operator(aggregate.inputs[0])
+        .selectExpr(f"timestampdiff(MICROSECOND, min({TIME}), max({TIME}))")
+        .first()
+    )
+    span_us = 0 if row is None or row[0] is None else int(row[0])
+    whole_us = span_us + aggregate.window.size_us
+    groups = flow[aggregate.name] * aggregate.window.slide_us / whole_us
+    return span_us / whole_us * (read_share if groups <= flow[aggregate.inputs[0]] / 2 else 1.0)
 
 
 def _choose_shared(
@@ -163,7 +185,7 @@ def _choose_shared(
     """Splits for which one persisted copy is faster than reading and computing the prefix once per output."""
     chosen: set[str] = set()
     for operator in graph.operators:
-        uses = len(graph.outputs_below(operator.name))
+        uses = len(readers_below(graph, operator.name))
         above = any(operator.name in _below(graph, other) for other in chosen)
         if len(graph.consumers[operator.name]) < 2 or uses < 2 or above:
             continue
@@ -182,12 +204,13 @@ def _choose_shared(
 def _repeated(
     graph: Graph, shared: frozenset[str], cost_us: Mapping[str, float], read_us: Mapping[str, float]
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Costs with the repetition that is left: what is not shared is computed once per output below it."""
+    """Costs with the repetition that is left: what is not shared is computed once per output or aggregate below it."""
+    together = {member.name: group.name for group in slice_groups(graph) for member in group.members}
 
     def times(name: str) -> int:
-        if name in shared or isinstance(graph.by_name[name], Output):
+        if name in shared or isinstance(graph.by_name[name], Output | Aggregate):
             return 1
-        return max(1, sum(times(head) for head in graph.consumers[name]))
+        return max(1, sum(times(head) for head in dict.fromkeys(together.get(h, h) for h in graph.consumers[name])))
 
     costs = {name: cost * times(name) for name, cost in cost_us.items()}
     jobs = sum(times(source.name) for source in graph.sources)

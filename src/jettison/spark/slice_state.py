@@ -100,7 +100,7 @@ class BatchSlices:
         self._writing: dict[str, list[Future[_Written]]] = {}
         self._merging: dict[str, list[Future[_Merged]]] = {}
         self._began: dict[str, float] = {}
-        self.late: dict[str, int] = {}
+        self.late = dict.fromkeys(self._members, 0)
         self.parts_ms: dict[str, float] = {}
 
     @property
@@ -133,7 +133,7 @@ class BatchSlices:
             self._state.logs[name].write(self._after(shape, base, written, joint), base)
             for each in written:
                 for member, count in each.late.items():
-                    self.late[member] = self.late.get(member, 0) + count
+                    self.late[member] += count
             if name in self._began:
                 self.parts_ms[name] = 1000 * (time.time() - self._began[name])
 
