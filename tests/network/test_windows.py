@@ -10,12 +10,15 @@ from jettison.errors import NetworkError
 from jettison.network import Aggregate, Graph, Network, Output, Source, Stream, WindowSpec, kind_of
 from jettison.network.aggregates import KNOWN, parse_call, recipe
 from jettison.network.lineage import origins
+from jettison.network.marks import BatchMarks, Mark
 from jettison.network.needed import needed_columns
 from jettison.network.render import as_text
 from jettison.network.slices import meets_windows, readers_below, results_above, slice_groups
-from jettison.network.spec import from_yaml, to_yaml
+from jettison.network.spec import from_yaml, read_spec, to_yaml
 from jettison.network.windows import watermark_us
 from jettison.plan.stale import stale_limits
+from jettison.statistics.load import load_coefficients
+from jettison.statistics.profile import Profile
 
 pytestmark = pytest.mark.core
 
@@ -74,6 +77,57 @@ def test_no_result_comes_late_to_the_aggregate_below(upper: WindowSpec, lower: W
             assert closing[0] >= below[-1], "results of a batch take part in what closes in it"
         assert reached == upper.first_open_us(mark)
         below.append(reached)
+
+
+def covering(spec: WindowSpec, at: int) -> list[int]:
+    last = at // spec.slide_us * spec.slide_us
+    return [start for start in range(last, last - spec.size_us, -spec.slide_us) if start + spec.size_us > at]
+
+
+@given(specs(), specs(), st.lists(st.lists(st.integers(0, 120), max_size=6), min_size=1, max_size=7))
+def test_batch_by_batch_every_window_has_all_of_its_rows(
+    upper: WindowSpec, lower: WindowSpec, batches: list[list[int]]
+) -> None:
+    """Two aggregates, one below the other, with slices kept in dictionaries: all results at once give the same."""
+    count = (("n", "count(*)"),)
+    source = Source("s", (("at", "timestamp"),), event_time="at")
+    middle, last = Aggregate("upper", ("s",), upper, count), Aggregate("lower", ("upper",), lower, count)
+    graph = Graph("g", (source, middle, last, Output("o", ("lower",))))
+    before: dict[str, Mark] = {}
+    rows: list[tuple[int, int]] = []  # that came in time, each with the first window that it counts for
+    found: dict[str, dict[int, int]] = {"upper": {}, "lower": {}}
+    for batch in batches:
+        marks = BatchMarks(graph, before)
+        first = marks.late_before_us("upper")
+        known = list(rows)
+        rows += [(at, -1000 if first is None else first) for at in batch if first is None or at >= first]
+        given_now = _closed(marks, "upper", upper, known)
+        assert not given_now.keys() & found["upper"].keys()
+        found["upper"] |= given_now
+        late = marks.late_before_us("lower")
+        assert all(late is None or start >= late for start in given_now), "no result comes late"
+        results = [(start, -1000) for start in found["upper"]]
+        found["lower"] |= _closed(marks, "lower", lower, results)
+        newest = [max(batch)] if batch else []
+        before = {"upper": marks.after("upper", newest), "lower": marks.after("lower", list(given_now))}
+    expected: dict[int, int] = {}
+    for start in found["upper"]:
+        for each in covering(lower, start):
+            expected[each] = expected.get(each, 0) + 1
+    assert found["lower"] == {start: n for start, n in expected.items() if start in found["lower"]}
+    reached = marks.open_us("lower")
+    assert set(found["lower"]) == {start for start in expected if reached is not None and start < reached}
+
+
+def _closed(marks: BatchMarks, name: str, spec: WindowSpec, rows: list[tuple[int, int]]) -> dict[int, int]:
+    """The windows that close, with the rows in them."""
+    closing = marks.closing(name, oldest_us=-100)
+    counts: dict[int, int] = {}
+    for at, first in rows:
+        for start in covering(spec, at):
+            if closing is not None and closing[0] <= start <= closing[1] and start >= first:
+                counts[start] = counts.get(start, 0) + 1
+    return counts
 
 
 @pytest.mark.parametrize(
@@ -183,3 +237,17 @@ def test_partials_of_the_same_expression_are_the_same() -> None:
     window = WindowSpec(60, 60)
     graph = Graph("g", (source, Aggregate("a", ("s",), window, (("n", "count(1, at)"),)), Output("o", ("a",))))
     assert graph.aggregates[0].columns == ("window_start", "window_end", "n")
+
+
+def test_the_stocks_of_the_examples_are_those_of_the_thesis() -> None:
+    """Figure 4.1: an aggregate, a filter on its results, an aggregate of what is left."""
+    spec = read_spec("examples/stocks.yaml")
+    graph = spec.graph()
+    assert [each.name for each in results_above(graph, "counted")[0]] == ["spans"]
+    assert graph.columns["extremes"] == ("zone", "window_start", "window_end", "times", "widest")
+    assert spec.profile is not None
+    assert set(spec.profile.cost_us) == set(graph.by_name)
+    profile = Profile(spec.profile.cost_us, spec.profile.selectivity)
+    coefficients = load_coefficients(graph, profile)
+    through = 0.5 + 0.003 * (0.05 + 0.05 + 0.5 * (0.5 + 0.2 * 0.5))
+    assert coefficients["traded>spans"] == pytest.approx(through), "results per row in, as any operator"

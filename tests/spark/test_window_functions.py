@@ -13,8 +13,6 @@ import jettison as jt
 from jettison.errors import CheckpointError, StartError
 from jettison.network.aggregates import KNOWN
 from jettison.plan.plan import Plan, Random
-from jettison.spark.files import LocalFolder
-from jettison.spark.slice_state import SliceState
 
 pytestmark = pytest.mark.spark
 
@@ -143,7 +141,24 @@ def test_what_only_spark_can_see_is_refused_before_anything_runs(spark: SparkSes
     run = Hand(spark, tmp_path / "c", busy())
     run.run(0, [(1, S, 1, "cab", 2.0)])
     run.close()
-    with pytest.raises(CheckpointError, match=r"aggregate 'busy': the checkpoint keeps slices whose 'columns' was .*"):
+    with pytest.raises(CheckpointError, match=r"aggregate 'busy': the checkpoint keeps windows of 20000000 us .*count"):
         Hand(spark, tmp_path / "c", busy(n="count(*)", m="max(fare)"))
-    assert isinstance(run.state, SliceState)
-    assert LocalFolder(tmp_path / "c").names("busy") == ["0.json"]
+    more = busy()
+    more.stream("trips").window("10 seconds", by="zone").agg(m="max(fare)", name="more").output("others")
+    changed = Hand(spark, tmp_path / "c", more)
+    changed.run(1, [(2, 90 * S, 1, "cab", 3.0)])
+    changed.run(2, [(3, 95 * S, 1, "cab", 4.0)])
+    assert changed.rows("table") == [(1, 0.0, 20.0, 1)], "what was kept is of use"
+    assert changed.rows("others") == []
+    changed.close()
+    less = Hand(spark, tmp_path / "c", busy())
+    less.run(3, [(4, 130 * S, 1, "cab", 5.0)])
+    less.run(4, [(5, 131 * S, 1, "cab", 5.0)])
+    assert less.rows("table") == [(1, 80.0, 100.0, 2)]
+    less.close()
+    other = jt.Network("taxi")
+    rows = source(other)
+    for name in ("first", "busy"):
+        rows.window("20 seconds", by="zone").agg(n="count(*)", name=name).output(f"{name}_out")
+    with pytest.raises(CheckpointError, match=r"aggregate 'busy': .* under 'busy', and now it shares those of 'first'"):
+        Hand(spark, tmp_path / "c", other)

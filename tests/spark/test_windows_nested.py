@@ -25,33 +25,36 @@ def test_results_are_put_into_windows_again(spark: SparkSession, tmp_path: Path)
         .window("5 minutes", by="symbol", delay="60 seconds")
         .agg(high="max(price)", low="min(price)", name="spans")
     )
-    wide = spans.with_columns({"apart": "high - low"}).where("apart > 47", name="wide")
-    wide.window("1 hour", by="symbol").agg(n="count(*)", name="hours").output("extremes")
+    wide = spans.with_columns({"apart": "high - low"}).where("apart > 44", name="wide")
+    named = wide.join("names", on="symbol", name="named")
+    named.window("1 hour", by=["symbol", "title"]).agg(n="count(*)", name="hours").output("extremes")
     spans.output("spans_out")
-    batches = trips_of(6, 900, step_s=2000, late_s=60)
-    for batch in batches[:-1]:  # each batch over half an hour, but for what is late
-        for index, row in enumerate(batch):
-            batch[index] = (row[0], row[1] - (index % 33) * 60 * S, *row[2:])
-        batch.sort(key=lambda row: row[1])
-    order = sorted((row for batch in batches for row in batch), key=lambda row: row[1])
-    batches = [order[begin : begin + 900] for begin in range(0, len(order), 900)]
-    run = Hand(spark, tmp_path, net)
+    rows = sorted(
+        (row for batch in trips_of(1, 1600, step_s=3 * 3600, late_s=3 * 3600) for row in batch), key=lambda r: r[1]
+    )
+    batches = [rows[begin : begin + 400] for begin in range(0, 1600, 400)]
+    for batch in batches:
+        batch.reverse()  # out of order, but no later than the delay where batches meet
+    names = spark.createDataFrame([("cab", "Cab Inc")], "symbol string, title string")
+    run = Hand(spark, tmp_path, net, {"named": names})
     for number, batch in enumerate(batches):
         assert run.run(number, batch).late == {"spans": 0, "hours": 0}
-        if number == 3:
+        if number == 2:
             run = run.again()
             run.run(number, batch)
 
-    everything = frame_of(spark, order).where("kind = 'cab'").selectExpr("kind AS symbol", "fare AS price", "at")
+    everything = frame_of(spark, rows).where("kind = 'cab'").selectExpr("kind AS symbol", "fare AS price", "at")
     mark = max(row[1] for batch in batches[:-1] for row in batch) - 60 * S
     wanted = by_spark(everything, "5 minutes", None, ["symbol"], mark, high="max(price)", low="min(price)")
     assert run.rows("spans_out") == wanted
     hours: dict[int, int] = {}
     for _, start, _, high, low in wanted:
-        hours[int(start // 3600)] = hours.get(int(start // 3600), 0) + (high - low > 47)
+        hours[int(start // 3600)] = hours.get(int(start // 3600), 0) + (high - low > 44)
     closed = {hour: n for hour, n in hours.items() if n and 3600 * (hour + 1) * S <= mark}
     assert len(closed) >= 2
-    assert run.rows("extremes") == [("cab", 3600.0 * hour, 3600.0 * (hour + 1), n) for hour, n in closed.items()]
+    assert run.rows("extremes") == [
+        ("cab", "Cab Inc", 3600.0 * hour, 3600.0 * (hour + 1), n) for hour, n in closed.items()
+    ]
     run.close()
 
 
@@ -67,9 +70,11 @@ def test_aggregates_of_one_stream_share_slices_unless_a_drop_tells_them_apart(
     batches = trips_of(4, 40, step_s=14, late_s=10)
     half = Plan({"trips>b": Random(0.5)})
     run = Hand(spark, tmp_path, net)
+    run.runner.shared = frozenset({"trips"})
     for number, batch in enumerate(batches):
         measured = run.run(number, batch, half if number == 2 else None)
         assert {"a", "b", "c"} == set(measured.late)
+        assert measured.arcs["trips"] == (40, 40)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "c"], "a and b share"
     parts = [path.name for path in (tmp_path / "a").iterdir() if path.name.startswith("2-")]
     assert len(parts) == 2, "in batch 2 they are told apart"
@@ -85,6 +90,29 @@ def test_aggregates_of_one_stream_share_slices_unless_a_drop_tells_them_apart(
     assert run.rows("bs") == by_spark(
         frame_of(spark, fewer), "10 seconds", None, ["zone"], mark, n="count(*)", sum="sum(fare)"
     )
+    run.close()
+
+
+def test_the_slowest_of_several_streams_holds_the_watermark(spark: SparkSession, tmp_path: Path) -> None:
+    net = jt.Network("taxi")
+    trips = source(net)
+    fives = trips.window("5 seconds", delay="3 seconds").agg(n="count(*)", name="fives")
+    eights = trips.window("8 seconds", delay="9 seconds").agg(n="count(*)", name="eights")
+    fives.union(eights).window("20 seconds").agg(windows="count(*)", rows="sum(n)", name="all").output("table")
+    batches = trips_of(4, 40, step_s=20, late_s=3)
+    run = Hand(spark, tmp_path, net)
+    for number, batch in enumerate(batches):
+        assert run.run(number, batch).late == {"fives": 0, "eights": 0, "all": 0}
+    rows = [row[1] for batch in batches for row in batch]
+    starts = [at // (5 * S) * 5 for at in rows], [at // (8 * S) * 8 for at in rows]
+    newest = max(row[1] for batch in batches[:-1] for row in batch)
+    next_eight = 8 * ((newest - 17 * S) // (8 * S) + 1)
+    wanted = []
+    for begin in range(0, next_eight - 19, 20):
+        inside = [[at for at in each if begin <= at < begin + 20] for each in starts]
+        wanted.append((float(begin), begin + 20.0, sum(len(set(each)) for each in inside), sum(map(len, inside))))
+    assert len(wanted) >= 2
+    assert run.rows("table") == sorted((row for row in wanted if row[2]), key=repr)
     run.close()
 
 

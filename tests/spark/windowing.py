@@ -60,7 +60,7 @@ class Hand:
         self.spark = spark
         self.folder = folder
         self.graph: Graph = network.graph
-        tables = statics or {}
+        self.tables = tables = statics or {}
         kept = check_compiles(spark, self.graph, {"trips": frame_of(spark, [])}, tables)
         self.state = SliceState(spark, self.graph, LocalFolder(folder), str(folder), kept.slices)
         joins = JoinState(spark, LocalFolder(folder), str(folder), kept.sides) if kept.sides else None
@@ -72,7 +72,7 @@ class Hand:
 
     def again(self) -> Hand:
         """As a new process finds it: what was delivered, and what is in the folder."""
-        other = Hand(self.spark, self.folder, jt.Network.of(self.graph))
+        other = Hand(self.spark, self.folder, jt.Network.of(self.graph), self.tables)
         for name, sink in self.sinks.items():
             other.sinks[name].batches.update(sink.batches)
         self.close()

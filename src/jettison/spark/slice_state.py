@@ -1,11 +1,8 @@
 """Aggregates of windows, batch by batch: new rows become slices in the checkpoint, closed windows are made of them.
 
-Watermark of a batch: the largest event time of all earlier batches less the delay. It is known before the batch runs,
-and the same when the batch is repeated. The windows that it closes are made of the slices of earlier batches. Rows of
-this batch come too late for those; rows that are in no other window are counted as late and left out.
-
-An aggregate of results gets those of its own batch, because the watermark of what is above it tells which result comes
-next (`WindowSpec.first_open_us`): its closing windows are made of this batch's slices too.
+What closes in a batch and what is late is said by `network.marks`. New rows of a batch are sliced and written in one
+job per group, while outputs are written from the slices of earlier batches. Only aggregates of results wait for their
+new slices.
 """
 
 from __future__ import annotations
@@ -21,15 +18,15 @@ from pyspark import inheritable_thread_target
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from jettison.errors import CheckpointError, JettisonError, SinkError
+from jettison.errors import JettisonError, SinkError
 from jettison.network.band import still_needed, to_merge
 from jettison.network.graph import Graph
+from jettison.network.marks import BatchMarks
 from jettison.network.operators import Aggregate
-from jettison.network.slices import SliceGroup, results_above
-from jettison.network.windows import watermark_us
+from jettison.network.slices import SliceGroup
 from jettison.spark.files import Folder
 from jettison.spark.reasons import reason_of
-from jettison.spark.slice_log import Mark, SlicePart, SliceRecord
+from jettison.spark.slice_log import SlicePart, SliceRecord, check_groups, check_shape, still_wanted
 from jettison.spark.slices import NEWEST, ROWS, SLICE, Shape, kept_slices, merged, number, results, sliced
 from jettison.spark.state_log import StateLog
 
@@ -65,12 +62,13 @@ class SliceState:
         self.spark = spark
         self.shapes = shapes
         self.path = path
-        self.above = {each.name: results_above(graph, each.name) for each in graph.aggregates}
-        self.order = [each.name for each in graph.aggregates]
+        self.graph = graph
         self.logs = {name: StateLog(folder, "aggregate", name, SliceRecord.from_json) for name in shapes}
+        self.nothing: dict[str, DataFrame] = {}  # by aggregate, no results: made once, as most batches close no window
         self._pool = ThreadPoolExecutor(2, thread_name_prefix="jettison-slices")
+        check_groups(folder, {member.name: name for name in shapes for member in shapes[name].group.members})
         for name, shape in shapes.items():
-            _check_shape(name, self.logs[name].latest(), shape)
+            check_shape(self.logs[name].latest(), shape.told())
 
     def close(self) -> None:
         self._pool.shutdown(wait=False)
@@ -90,13 +88,15 @@ class BatchSlices:
         self._state = state
         self._batch = batch
         self._session = session
-        self._bases = {name: log.latest(batch) for name, log in state.logs.items()}
-        self._marks: dict[str, int | None] = {}
+        self._bases = {
+            name: still_wanted(log.latest(batch), [member.name for member in state.shapes[name].group.members])
+            for name, log in state.logs.items()
+        }
         self._members: dict[str, tuple[Aggregate, str]] = {
             member.name: (member, name) for name, shape in state.shapes.items() for member in shape.group.members
         }
-        for name in state.order:
-            self._marks[name] = self._watermark(name)
+        before = {name: mark for base in self._bases.values() if base for name, mark in base.marks.items()}
+        self._marks = BatchMarks(state.graph, before)
         self._writing: dict[str, list[Future[_Written]]] = {}
         self._merging: dict[str, list[Future[_Merged]]] = {}
         self._began: dict[str, float] = {}
@@ -106,7 +106,7 @@ class BatchSlices:
     @property
     def quiet(self) -> frozenset[str]:
         """Aggregates that give nothing in this batch, whatever comes in."""
-        return frozenset(name for name in self._members if not self._may_close(name))
+        return frozenset(name for name in self._members if not self._marks.may_close(name, self._oldest_us(name)))
 
     def __call__(self, group: SliceGroup, inputs: Inputs) -> dict[str, DataFrame]:
         """Keep what comes to a group; the results of its aggregates."""
@@ -121,7 +121,7 @@ class BatchSlices:
             self._state.submit(self._merge, shape, parts) for parts in _too_many(base.parts if base else ())
         ]
         new: list[SlicePart] = []
-        if any(self._nested(member.name) for member in group.members):
+        if self._marks.nested(group.name):
             new = [each.part for each in self._written(group.name) if each.part is not None]
         return {member.name: self._results(shape, member, new) for member in group.members}
 
@@ -146,77 +146,41 @@ class BatchSlices:
             job.cancel()
         wait(jobs)
 
-    # --- how far it has got -------------------------------------------------------------------------------------------
+    def _oldest_us(self, name: str, new: Sequence[SlicePart] = ()) -> int | None:
+        """The oldest slice that is kept for an aggregate."""
+        return min((part.from_us for part in self._parts(name, new)), default=None)
 
-    def _watermark(self, name: str) -> int | None:
-        window = self._members[name][0].window
-        before = self._mark_before(name)
-        above, rows = self._state.above[name]
-        comes = [self._next_result(each) for each in above]
-        mark = watermark_us(window, before.newest_us, comes, rows=rows)
-        known = [each for each in (mark, before.mark_us) if each is not None]
-        return max(known, default=None)
-
-    def _next_result(self, aggregate: Aggregate) -> int | None:
-        mark = self._marks[aggregate.name]
-        return None if mark is None else aggregate.window.first_open_us(mark)
-
-    def _mark_before(self, name: str) -> Mark:
+    def _parts(self, name: str, new: Sequence[SlicePart] = ()) -> list[SlicePart]:
         base = self._bases[self._members[name][1]]
-        return Mark() if base is None else base.marks.get(name, Mark())
-
-    def _nested(self, name: str) -> bool:
-        return bool(self._state.above[name][0])
-
-    def _late_before_us(self, name: str) -> int | None:
-        """Event times before this are in closed windows alone; None while nothing is closed."""
-        mark = self._mark_before(name).mark_us if self._nested(name) else self._marks[name]
-        return None if mark is None else self._members[name][0].window.first_open_us(mark)
-
-    def _closing(self, name: str, new: Sequence[SlicePart]) -> tuple[int, int] | None:
-        member, group = self._members[name]
-        base = self._bases[group]
-        parts = [part for part in (*(base.parts if base else ()), *new) if name in part.of]
-        oldest = min((part.from_us for part in parts), default=None)
-        return member.window.closing(self._mark_before(name).mark_us, self._marks[name], oldest)
-
-    def _may_close(self, name: str) -> bool:
-        before, mark = self._mark_before(name).mark_us, self._marks[name]
-        if not self._nested(name):
-            return self._closing(name, ()) is not None
-        if before is None or mark is None:
-            return mark is not None
-        window = self._members[name][0].window
-        return window.first_open_us(before) < window.first_open_us(mark)
-
-    # --- frames -------------------------------------------------------------------------------------------------------
+        return [part for part in (*(base.parts if base else ()), *new) if name in part.of]
 
     def _results(self, shape: Shape, member: Aggregate, new: Sequence[SlicePart]) -> DataFrame:
-        closing = self._closing(member.name, new)
-        base = self._bases[shape.group.name]
+        closing = self._marks.closing(member.name, self._oldest_us(member.name, new))
         found: list[SlicePart] = []
         if closing is not None:
             first, last = closing[0], closing[1] + member.window.size_us
-            parts = (*(base.parts if base else ()), *new)
-            found = [each for each in parts if member.name in each.of and each.to_us >= first and each.from_us < last]
-        return results(shape, member, self._read(shape, found), closing if found else None)
+            parts = self._parts(member.name, new)
+            found = [each for each in parts if each.to_us >= first and each.from_us < last]
+        if found:
+            return results(shape, member, self._read(shape, found), closing)
+        known = self._state.nothing.get(member.name)
+        if known is None or known.sparkSession is not self._session:
+            known = results(shape, member, self._session.createDataFrame([], shape.schema))
+            self._state.nothing[member.name] = known
+        return known
 
     def _read(self, shape: Shape, parts: Iterable[SlicePart]) -> DataFrame:
         paths = [f"{self._state.path}/{shape.group.name}/{part.name}" for part in parts]
-        if not paths:
-            return self._session.createDataFrame([], shape.schema)
         return self._session.read.schema(shape.schema).parquet(*paths)
 
-    # --- what is kept -------------------------------------------------------------------------------------------------
-
     def _append(self, shape: Shape, name: str, of: tuple[str, ...], rows: DataFrame) -> _Written:
-        firsts = {member: self._late_before_us(member) for member in of}
+        firsts = {member: self._marks.late_before_us(member) for member in of}
         late = [
             f"sum(IF({SLICE} < {number(first)}, {ROWS}, 0)) AS late{index}"
             for index, first in enumerate(firsts.values())
             if first is not None
         ]
-        needed = None if None in firsts.values() else min(each for each in firsts.values() if each is not None)
+        needed = _least(list(firsts.values()))
         slices = sliced(shape, rows)
         kept = SLICE if needed is None else f"IF({SLICE} >= {number(needed)}, {SLICE}, NULL)"
         seen, written = self._write(shape, name, slices, kept, [f"max({NEWEST}) AS newest", *late], needed)
@@ -227,8 +191,7 @@ class BatchSlices:
     def _merge(self, shape: Shape, parts: tuple[SlicePart, ...]) -> _Merged:
         level, of = parts[0].level + 1, parts[0].of
         name = f"{self._batch}-m{level}-{of[0]}"
-        firsts = [self._open_us(member) for member in of]
-        needed = None if None in firsts else min(each for each in firsts if each is not None)
+        needed = self._needed_us(of)
         rows = self._read(shape, parts)
         slices = merged(shape, rows if needed is None else rows.where(f"{SLICE} >= {number(needed)}"))
         _, written = self._write(shape, name, slices, SLICE, [], None)
@@ -264,11 +227,6 @@ class BatchSlices:
                 f"plan."
             ) from error
 
-    def _open_us(self, name: str) -> int | None:
-        """The first slice that a later batch may need: windows before it are closed and given."""
-        mark = self._marks[name]
-        return None if mark is None else self._members[name][0].window.first_open_us(mark)
-
     def _after(
         self, shape: Shape, base: SliceRecord | None, written: Sequence[_Written], joint: Sequence[_Merged]
     ) -> SliceRecord:
@@ -278,21 +236,26 @@ class BatchSlices:
         made = [*written, *(each.into for each in joint)]
         parts = [part for part in before if part.name not in replaced]
         parts += [each.part for each in made if each.part is not None]
-        live = [part for part in parts if still_needed([part], self._needed_us(part))]
-        names = {part.name for part in before} | {each.name for each in made}
-        marks = {member.name: self._mark_after(member.name, written) for member in shape.group.members}
+        live = [part for part in parts if still_needed([part], self._needed_us(part.of))]
+        names = {part.name for part in before} | {each.name for each in made} | set(base.unwanted if base else ())
+        marks = {
+            member.name: self._marks.after(member.name, [e.newest_us for e in written if member.name in e.of])
+            for member in shape.group.members
+        }
         gone = names - {part.name for part in live}
         return SliceRecord(
             self._batch, shape.told(), marks, tuple(live), tuple(sorted(gone)), None if base is None else base.batch
         )
 
-    def _needed_us(self, part: SlicePart) -> int | None:
-        firsts = [self._open_us(name) for name in part.of]
-        return None if None in firsts else min(each for each in firsts if each is not None)
+    def _needed_us(self, names: Iterable[str]) -> int | None:
+        """The first slice that a later batch may need, for any of these aggregates."""
+        return _least([self._marks.open_us(name) for name in names])
 
-    def _mark_after(self, name: str, written: Sequence[_Written]) -> Mark:
-        times = [self._mark_before(name).newest_us, *(each.newest_us for each in written if name in each.of)]
-        return Mark(max((each for each in times if each is not None), default=None), self._marks[name])
+
+def _least(times: Sequence[int | None]) -> int | None:
+    """The least time; None where one is not known."""
+    known = [each for each in times if each is not None]
+    return min(known) if known and len(known) == len(times) else None
 
 
 def _too_many(parts: Sequence[SlicePart]) -> list[tuple[SlicePart, ...]]:
@@ -300,13 +263,3 @@ def _too_many(parts: Sequence[SlicePart]) -> list[tuple[SlicePart, ...]]:
     ordered = sorted(parts, key=lambda part: part.of)
     found = (to_merge(tuple(alike)) for _, alike in groupby(ordered, key=lambda part: part.of))
     return [each for each in found if each]
-
-
-def _check_shape(name: str, last: SliceRecord | None, shape: Shape) -> None:
-    told = shape.told()
-    for what, was in ({} if last is None else last.shape).items():
-        if told.get(what) != was:
-            raise CheckpointError(
-                f"aggregate {name!r}: the checkpoint keeps slices whose {what!r} was {was!r}, and now it is "
-                f"{told.get(what, 'gone')!r}: declare the aggregate as it was, or start with a new checkpoint."
-            )

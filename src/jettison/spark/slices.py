@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -33,12 +34,14 @@ class Shape:
     """What the slices of a group hold, and what becomes of it.
 
     `partials` has, by column, the aggregate over rows and the one over partials; `finals`, by aggregate, the columns
-    of a result; `schema` is that of slices as they are kept.
+    of a result, and `used` those of partials; `schema` is that of slices as they are kept. A column is called after
+    what is in it: slices stay readable when an aggregate joins or leaves the group.
     """
 
     group: SliceGroup
     partials: Mapping[str, tuple[str, str]]
     finals: Mapping[str, tuple[str, ...]]
+    used: Mapping[str, tuple[str, ...]]
     schema: StructType = field(default_factory=StructType)
     parsed: dict[str, Column] = field(default_factory=dict, compare=False, repr=False)
 
@@ -49,14 +52,14 @@ class Shape:
         return self.parsed[text]
 
     def told(self) -> dict[str, str]:
-        """The shape in words: what must be the same for slices from before to be of use."""
-        windows = {
-            member.name: f"{member.window.size_us} us every {member.window.slide_us} us"
+        """The shape in words, by aggregate: what must be the same for slices from before to be of use."""
+        types = {each.name: each.dataType.simpleString() for each in self.schema.fields}
+        by = ", ".join(f"{name} {types[name]}" for name in self.group.by)
+        return {
+            member.name: f"windows of {member.window.size_us} us every {member.window.slide_us} us by ({by}) with "
+            + ", ".join(f"{self.partials[column][0]} {types[column]}" for column in self.used[member.name])
             for member in self.group.members
         }
-        kept = ", ".join(f"{each.name} {each.dataType.simpleString()}" for each in self.schema.fields)
-        partials = ", ".join(sql for sql, _ in self.partials.values())
-        return {"slices": f"{self.group.slice_us} us", "columns": kept, "partials": partials, **windows}
 
 
 def shape_of(group: SliceGroup, rows: DataFrame) -> Shape:
@@ -66,23 +69,22 @@ def shape_of(group: SliceGroup, rows: DataFrame) -> Shape:
             f"aggregate {group.name!r}: the rows of {group.tail!r} have lost their event time: let functions in "
             f".apply() before it keep column {TIME!r}."
         )
-    columns: dict[str, str] = {_COUNTED: ROWS}
     partials: dict[str, tuple[str, str]] = {ROWS: (_COUNTED, f"sum({ROWS})")}
     finals: dict[str, tuple[str, ...]] = {}
+    used: dict[str, tuple[str, ...]] = {}
     for member in group.members:
         results = _analysed(member, rows)
-        made = []
+        made, columns = [], [ROWS]
         for name, text in member.aggregates:
             how = _recipe(member, text, rows)
-            for partial in how.partials:
-                columns.setdefault(partial.sql, f"_jt_p{len(columns)}")
-            names = [columns[partial.sql] for partial in how.partials]
+            names = [_column(partial.sql) for partial in how.partials]
+            columns += names
             for partial, column in zip(how.partials, names, strict=True):
                 partials.setdefault(column, (partial.sql, _filled(partial.merge, names)))
             kind = results.schema[name].dataType.simpleString()
             made.append(f"CAST({_filled(how.final, names)} AS {kind}) AS {quoted(name)}")
-        finals[member.name] = tuple(made)
-    shape = Shape(group, partials, finals)
+        finals[member.name], used[member.name] = tuple(made), tuple(dict.fromkeys(columns))
+    shape = Shape(group, partials, finals, used)
     kept = kept_slices(shape, sliced(shape, rows))
     # a sum of sums of decimals is wider than the sum: what is merged must be of the same type as what is not
     types = {each.name: each.dataType.simpleString() for each in kept.schema.fields}
@@ -90,7 +92,7 @@ def shape_of(group: SliceGroup, rows: DataFrame) -> Shape:
         column: (sql, f"CAST({merge} AS {types[column]})" if types[column].startswith("decimal") else merge)
         for column, (sql, merge) in partials.items()
     }
-    return Shape(group, cast, finals, kept.schema)
+    return Shape(group, cast, finals, used, kept.schema)
 
 
 def sliced(shape: Shape, rows: DataFrame) -> DataFrame:
@@ -164,6 +166,15 @@ def _analysed(aggregate: Aggregate, rows: DataFrame) -> DataFrame:
     except AnalysisException as error:
         here = ", ".join(name for name in rows.columns if name not in HIDDEN)
         raise StartError(f"aggregate {aggregate.name!r}: {reason_of(error)} Columns here: {here}.") from error
+
+
+def _column(sql: str) -> str:
+    """The column of a partial.
+
+    >>> _column("count(1)"), _column("sum(fare)")
+    ('_jt_rows', '_jt_bbef7e3d')
+    """
+    return ROWS if sql == _COUNTED else f"_jt_{hashlib.blake2b(sql.encode(), digest_size=4).hexdigest()}"
 
 
 def _filled(template: str, columns: list[str]) -> str:
