@@ -80,7 +80,8 @@ def test_the_network_of_windows_runs(spark: SparkSession, tmp_path: Path, capsys
     )
     stream = generate(spark, TAXI, rate=Constant(20.0), rows_per_batch=1000, limit_rows=3000, start_us=10**15)
     zones = memory()
-    run = start(names["net"], {"trips": stream}, {"zones": zones, "rush": memory()}, checkpoint=str(tmp_path))
+    sinks = {"zones": zones, "rush": memory()}
+    run = start(names["net"], {"trips": stream}, sinks, checkpoint=str(tmp_path), profile=Profile({}, {}))
     try:
         deadline = time.monotonic() + 60
         while run.report().rows_in < 3000 and time.monotonic() < deadline:

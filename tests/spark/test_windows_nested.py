@@ -75,7 +75,7 @@ def test_aggregates_of_one_stream_share_slices_unless_a_drop_tells_them_apart(
         measured = run.run(number, batch, half if number == 2 else None)
         assert {"a", "b", "c"} == set(measured.late)
         assert measured.arcs["trips"] == (40, 40)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "c"], "a and b share"
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == ["a", "c"], "a and b share"
     parts = [path.name for path in (tmp_path / "a").iterdir() if path.name.startswith("2-")]
     assert len(parts) == 2, "in batch 2 they are told apart"
 

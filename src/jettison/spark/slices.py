@@ -120,8 +120,8 @@ def results(shape: Shape, aggregate: Aggregate, slices: DataFrame, closing: tupl
     """The results of windows, from slices: of those that begin between two times, or of all."""
     window = aggregate.window
     first, last = (None, None) if closing is None else map(number, closing)
-    if window.tumbling and window.size_us == shape.group.slice_us:
-        started = slices.withColumn(_START, shape.sql(SLICE))
+    if window.tumbling:
+        started = slices.withColumn(_START, shape.sql(f"{SLICE} - pmod({SLICE}, {window.slide_us}L)"))
         if closing is not None:
             started = started.where(f"{_START} >= {first} AND {_START} <= {last}")
     else:
