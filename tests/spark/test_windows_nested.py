@@ -120,6 +120,7 @@ def test_an_aggregate_is_calibrated(spark: SparkSession) -> None:
     net = jt.Network("taxi")
     trips = source(net).where("fare > 0", name="paid")
     trips.window("1 minute", slide="10 seconds", by="zone").agg(n="count(*)", name="busy").output("table")
+    trips.window("20 seconds", slide="10 seconds", by="zone").agg(n="count(*)", name="again").output("other")
     trips.select("zone").output("zones")
     frame = spark.range(6000).selectExpr(
         "id AS trip",
@@ -132,3 +133,4 @@ def test_an_aggregate_is_calibrated(spark: SparkSession) -> None:
     # 30 s of rows give 3 windows of 20 zones in the long run, of 5,333 paid trips
     assert found.passes("busy") == pytest.approx(3 * 20 / 5333, rel=0.2)
     assert found.cost("busy") > 0
+    assert found.cost("again") <= found.cost("busy"), "it is made of the same slices"

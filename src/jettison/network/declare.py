@@ -169,7 +169,9 @@ class Stream:
     ) -> Windowed:
         """Windows of event time: `size` long, one every `slide` (tumbling without it), of rows with equal `by`.
 
-        `delay` says how far behind the newest row a row may come and still be counted (by default "0 seconds").
+        `delay` says how far behind the newest row a row may come and still be counted (by default "0 seconds"). Event
+        time is what the source declares, or the `window_start` of results: it goes with a row wherever that goes, also
+        where its column is renamed, changed or left out.
         """
         return Windowed(self, size, slide, (by,) if isinstance(by, str) else tuple(by), delay)
 

@@ -94,6 +94,7 @@ def _calibrated(
     cost_us: dict[str, float] = {}
     passes: dict[str, float] = {}
     values: dict[str, Sequence[float]] = {}
+    together = _together(graph)
     for operator in graph.operators:
         if isinstance(operator, Output):
             cost_us[operator.name] = _SINK_US
@@ -109,6 +110,8 @@ def _calibrated(
             before_ms = sum(times_ms[tail] for tail in operator.inputs) - empty_ms * (len(operator.inputs) - 1)
         else:
             entering, before_ms = counts[operator.name], source_ms[operator.name]
+        if together.get(operator.name, operator.name) != operator.name:
+            before_ms = times_ms[together[operator.name]]  # what they share is made once
         extra_ms = times_ms[operator.name] - before_ms
         told_apart = entering >= _TELLING_ROWS and extra_ms > max(_NOISE_MS, _NOISE_SHARE * before_ms)
         cost_us[operator.name] = max(_LEAST_COST_US, 1000 * extra_ms / max(1.0, entering) if told_apart else 0.0)
@@ -205,7 +208,7 @@ def _repeated(
     graph: Graph, shared: frozenset[str], cost_us: Mapping[str, float], read_us: Mapping[str, float]
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Costs with the repetition that is left: what is not shared is computed once per output or aggregate below it."""
-    together = {member.name: group.name for group in slice_groups(graph) for member in group.members}
+    together = _together(graph)
 
     def times(name: str) -> int:
         if name in shared or isinstance(graph.by_name[name], Output | Aggregate):
@@ -216,6 +219,11 @@ def _repeated(
     jobs = sum(times(source.name) for source in graph.sources)
     reads = {name: cost * (jobs if len(graph.sources) > 1 else times(name)) for name, cost in read_us.items()}
     return costs, reads
+
+
+def _together(graph: Graph) -> dict[str, str]:
+    """By aggregate, the first of those that share its slices."""
+    return {member.name: group.name for group in slice_groups(graph) for member in group.members}
 
 
 def _below(graph: Graph, name: str) -> set[str]:
