@@ -3,7 +3,7 @@
 checkpoint/state/slices.json      by aggregate, the group that keeps its slices
 checkpoint/state/<group>/7.json   after batch 7; the group is called as its first aggregate
 checkpoint/state/<group>/7-0      the slices that batch 7 brought, as parquet: `by` columns, slice, partials
-checkpoint/state/<group>/7-m1     parts that batch 7 merged into one of level 1
+checkpoint/state/<group>/7-m0     parts that batch 7 merged into one of the next level
 """
 
 from __future__ import annotations

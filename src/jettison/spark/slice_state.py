@@ -118,7 +118,8 @@ class BatchSlices:
             for index, (names, rows) in enumerate(inputs.items())
         ]
         self._merging[group.name] = [
-            self._state.submit(self._merge, shape, parts) for parts in _too_many(base.parts if base else ())
+            self._state.submit(self._merge, shape, f"{self._batch}-m{index}", parts)
+            for index, parts in enumerate(_too_many(base.parts if base else ()))
         ]
         new: list[SlicePart] = []
         if self._marks.nested(group.name):
@@ -164,7 +165,7 @@ class BatchSlices:
         if found:
             return results(shape, member, self._read(shape, found), closing)
         known = self._state.nothing.get(member.name)
-        if known is None or known.sparkSession is not self._session:
+        if known is None or not _same_session(known.sparkSession, self._session):
             known = results(shape, member, self._session.createDataFrame([], shape.schema))
             self._state.nothing[member.name] = known
         return known
@@ -188,9 +189,8 @@ class BatchSlices:
         part = None if written is None else SlicePart(name, *written, 0, of)
         return _Written(name, of, part, seen.get("newest"), counts)
 
-    def _merge(self, shape: Shape, parts: tuple[SlicePart, ...]) -> _Merged:
+    def _merge(self, shape: Shape, name: str, parts: tuple[SlicePart, ...]) -> _Merged:
         level, of = parts[0].level + 1, parts[0].of
-        name = f"{self._batch}-m{level}-{of[0]}"
         needed = self._needed_us(of)
         rows = self._read(shape, parts)
         slices = merged(shape, rows if needed is None else rows.where(f"{SLICE} >= {number(needed)}"))
@@ -250,6 +250,11 @@ class BatchSlices:
     def _needed_us(self, names: Iterable[str]) -> int | None:
         """The first slice that a later batch may need, for any of these aggregates."""
         return _least([self._marks.open_us(name) for name in names])
+
+
+def _same_session(one: Any, other: Any) -> bool:
+    """Whether two handles are of the same session: PySpark makes a new one for every batch."""
+    return bool(one._jsparkSession.equals(other._jsparkSession))
 
 
 def _least(times: Sequence[int | None]) -> int | None:
