@@ -16,6 +16,7 @@ from hypothesis import Phase, settings
 from hypothesis import strategies as st
 
 from jettison.network import (
+    Aggregate,
     Graph,
     Network,
     Output,
@@ -25,6 +26,7 @@ from jettison.network import (
     StreamJoin,
     Union,
     Where,
+    WindowSpec,
     WithColumns,
     arc_name,
 )
@@ -249,6 +251,11 @@ def declared_graphs(draw: st.DrawFn) -> Graph:
         tail, name = streams[draw(_UP_TO[len(streams) - 1])], next(names)
         other = streams[draw(_UP_TO[len(streams) - 1])]
         kind = draw(_UP_TO[len(_MAKERS) - 1])
+        if tail == other and timed[tail] and kind % 3 == 0:
+            window = WindowSpec(60_000 * (kind + 1), 500 * (kind + 1), ("x",) * (kind % 2), kind // 4 * 1500)
+            operators.append(Aggregate(name, (tail,), window, (("no", "count(*)"), ("y: 1", "first(y, true)"))))
+            operators.append(Output(next(names), (name,)))
+            continue  # its columns are no longer those of the others
         if tail == other:
             operators.append(_MAKERS[kind](name, tail))
         elif timed[tail] and timed[other] and kind % 2:

@@ -6,6 +6,7 @@ import re
 import shlex
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +37,7 @@ def blocks(language: str) -> list[str]:
 @pytest.mark.spark
 @pytest.mark.slow
 def test_the_network_runs_as_written(tmp_path: Path) -> None:
-    code, _, _ = blocks("python")
+    code, _, _, _ = blocks("python")
     script = tmp_path / "readme.py"
     script.write_text(code, encoding="utf-8")
     done = subprocess.run([sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, timeout=240)
@@ -48,7 +49,7 @@ def test_the_network_runs_as_written(tmp_path: Path) -> None:
 
 @pytest.mark.core
 def test_the_network_of_worth_can_be_planned(capsys: pytest.CaptureFixture[str]) -> None:
-    _, code, _ = blocks("python")
+    _, code, _, _ = blocks("python")
     names: dict[str, Any] = {}
     exec(code, names)
     assert "join1: join select1 with select2 on order within 10 minutes" in capsys.readouterr().out
@@ -65,13 +66,39 @@ def test_the_network_of_worth_can_be_planned(capsys: pytest.CaptureFixture[str])
             certify(asked, plan)
 
 
+def test_the_network_of_windows_runs(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from jettison.network.fields import TAXI
+    from jettison.spark.generator import generate
+    from jettison.spark.runtime import start
+    from jettison.spark.sinks import memory
+
+    _, _, code, _ = blocks("python")
+    names: dict[str, Any] = {}
+    exec(code, names)
+    assert "per_zone: aggregate 60 seconds every 5 seconds by zone, delay 10 seconds" in (
+        capsys.readouterr().out.replace("1 minute", "60 seconds")
+    )
+    stream = generate(spark, TAXI, rate=Constant(20.0), rows_per_batch=1000, limit_rows=3000, start_us=10**15)
+    zones = memory()
+    sinks = {"zones": zones, "rush": memory()}
+    run = start(names["net"], {"trips": stream}, sinks, checkpoint=str(tmp_path), profile=Profile({}, {}))
+    try:
+        deadline = time.monotonic() + 60
+        while run.report().rows_in < 3000 and time.monotonic() < deadline:
+            assert not run.await_termination(timeout=0.1)
+    finally:
+        run.stop()
+    assert zones.rows
+    assert {"zone", "window_start", "window_end", "n", "avg_fare", "half"} == set(zones.rows[0].asDict())
+
+
 @pytest.mark.slow
 def test_the_network_on_kafka_runs_as_written(
     spark: SparkSession, broker: Broker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from jettison.experiments.producer import producing
 
-    _, _, code = blocks("python")
+    _, _, _, code = blocks("python")
     for topic in ("trips", "alerts", "shed", "rejects"):
         broker.create(topic)
     with producing(broker.servers, "trips", Constant(1000.0), 60.0, tmp_path / "sent"):

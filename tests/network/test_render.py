@@ -88,7 +88,7 @@ def test_text_draws_every_operator_once_and_notes_every_drop(case: Case) -> None
 def test_text_has_one_line_per_operator_and_reference(graph: Graph) -> None:
     """A predicate of several lines must not break the picture."""
     lines = as_text(graph).splitlines()
-    known = re.compile(r" *[\w-]+: (source|where|select|with_columns|union|join|apply|output|\(see)")
+    known = re.compile(r" *[\w-]+: (source|where|select|with_columns|union|join|aggregate|apply|output|\(see)")
     assert [line for line in lines[1:] if not known.match(line)] == []
 
 

@@ -85,7 +85,7 @@ class Shop:
         self.folder = folder
         self.graph: Graph = (network or shop()).graph
         empty = self.raw(([], []))
-        schemas = check_compiles(spark, self.graph, empty, {})
+        schemas = check_compiles(spark, self.graph, empty, {}).sides
         self.state = JoinState(spark, LocalFolder(folder), str(folder), schemas)
         self.sinks = {output.name: MemorySink() for output in self.graph.outputs}
         self.runner = BatchRunner(spark, self.graph, self.sinks, {}, MemorySink(), joins=self.state)
@@ -329,7 +329,7 @@ def test_a_stream_joins_what_is_made_of_itself_and_is_calibrated(spark: SparkSes
     first.join(second, "Order", within="1 minute", name="joined").output("out")
     frame = spark.range(6000).selectExpr("id AS `order`", "string(id) AS item", "timestamp_seconds(id) AS placed")
     found = calibrate(net.graph, {"orders": frame}, {"orders": 6000}, {})
-    assert check_compiles(spark, net.graph, {"orders": frame}, {})["joined"][0].names[:2] == ["order", "first"]
+    assert check_compiles(spark, net.graph, {"orders": frame}, {}).sides["joined"][0].names[:2] == ["order", "first"]
     assert 0 < found.profile.passes("joined") < 1
     assert found.profile.cost("joined") > 0
 
@@ -344,7 +344,7 @@ def test_what_only_spark_can_see_is_refused_before_anything_runs(spark: SparkSes
             "orders": spark.createDataFrame([], "`order` long, item string, placed timestamp"),
             "payments": spark.createDataFrame([], "`order` int, amount double, paid timestamp"),
         }
-        return check_compiles(spark, net.graph, frames, {})
+        return check_compiles(spark, net.graph, frames, {}).sides
 
     with pytest.raises(StartError, match=r"join 'joined': the rows of 'apply1' have lost their event time"):
         compiled(lambda orders: orders.apply(lambda rows: rows.selectExpr("`order`", "item", "_jt_id")))

@@ -3,6 +3,7 @@
 from jettison.network.declare import Network, Stream
 from jettison.network.graph import Graph, arc_head, arc_name
 from jettison.network.operators import (
+    Aggregate,
     Apply,
     Join,
     Operator,
@@ -17,8 +18,10 @@ from jettison.network.operators import (
 )
 from jettison.network.qos import QoS
 from jettison.network.value import Value
+from jettison.network.windows import WindowSpec
 
 __all__ = [
+    "Aggregate",
     "Apply",
     "Graph",
     "Join",
@@ -33,6 +36,7 @@ __all__ = [
     "Union",
     "Value",
     "Where",
+    "WindowSpec",
     "WithColumns",
     "arc_head",
     "arc_name",

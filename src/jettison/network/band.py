@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 MOST_PARTS = 16
 """So many parts of one level are kept before they are merged into one of the next."""
@@ -23,6 +24,9 @@ class Part:
     from_us: int
     to_us: int
     level: int = 0
+
+
+P = TypeVar("P", bound=Part)
 
 
 def watermark_us(newest_us: int | None, delay_us: int) -> int | None:
@@ -46,7 +50,7 @@ def horizon_us(other_newest_us: int | None, within_us: int, delay_us: int) -> in
     return None if mark is None else mark - within_us
 
 
-def still_needed(parts: Iterable[Part], first_us: int | None) -> tuple[Part, ...]:
+def still_needed(parts: Iterable[P], first_us: int | None) -> tuple[P, ...]:
     """The parts with a row that is not before the horizon.
 
     >>> still_needed([Part("0", 5, 0, 29), Part("1", 5, 20, 30)], first_us=30)
@@ -67,7 +71,7 @@ def in_reach(parts: Iterable[Part], of: Part | None, within_us: int) -> tuple[Pa
     return tuple(part for part in parts if part.to_us >= first_us and part.from_us <= last_us)
 
 
-def to_merge(parts: Sequence[Part]) -> tuple[Part, ...]:
+def to_merge(parts: Sequence[P]) -> tuple[P, ...]:
     """Parts to merge into one: those of the lowest level that has more than `MOST_PARTS`; none while there is no such.
 
     A row is written again once per level, and a level is 17 times as large as the one before it: with n batches in

@@ -12,6 +12,7 @@ from jettison.network.expressions import Expression
 from jettison.network.graph import Graph
 from jettison.network.kafka import Kafka
 from jettison.network.operators import (
+    Aggregate,
     Apply,
     Join,
     Operator,
@@ -27,6 +28,7 @@ from jettison.network.operators import (
 )
 from jettison.network.qos import QoS
 from jettison.network.schema import parse_schema
+from jettison.network.windows import window_spec
 
 
 class Network:
@@ -162,6 +164,17 @@ class Stream:
             raise NetworkError(f"join {name!r}: a static table has no event times: leave {word!r} out.")
         return self._network._add(Join(name, (self.name,), other, columns, how))
 
+    def window(
+        self, size: str, *, slide: str | None = None, by: str | Sequence[str] = (), delay: str | None = None
+    ) -> Windowed:
+        """Windows of event time: `size` long, one every `slide` (tumbling without it), of rows with equal `by`.
+
+        `delay` says how far behind the newest row a row may come and still be counted (by default "0 seconds"). Event
+        time is what the source declares, or the `window_start` of results: it goes with a row wherever that goes, also
+        where its column is renamed, changed or left out.
+        """
+        return Windowed(self, size, slide, (by,) if isinstance(by, str) else tuple(by), delay)
+
     def apply(
         self, function: Callable[..., Any] | str, *, columns: str | Sequence[str] | None = None, name: str | None = None
     ) -> Stream:
@@ -179,3 +192,30 @@ class Stream:
                 f"{kind} {name!r}: stream {other.name!r} belongs to another network ({other._network.name!r}): "
                 f"declare it in this one ({self._network.name!r}) too."
             )
+
+
+class Windowed:
+    """Windows of a stream, before it is said what is computed of them.
+
+    >>> net = Network("taxi")
+    >>> trips = net.source("trips", "trip long, at timestamp, zone int, fare double", event_time="at", id=["trip"])
+    >>> busy = trips.window("60 seconds", slide="5 seconds", by=["zone"]).agg(n="count(*)", fare="avg(fare)")
+    >>> busy.columns
+    ('zone', 'window_start', 'window_end', 'n', 'fare')
+    """
+
+    def __init__(self, stream: Stream, size: str, slide: str | None, by: tuple[str, ...], delay: str | None) -> None:
+        self._stream = stream
+        self._shape = (size, slide, by, delay)
+
+    def agg(self, aggregates: Mapping[str, str] | None = None, /, *, name: str | None = None, **named: str) -> Stream:
+        """The results of windows: the `by` columns, `window_start`, `window_end`, then one column per aggregate.
+
+        An aggregate is SQL, one call of a function: n="count(*)". In a mapping it may also be called `name`. A
+        result's event time is its `window_start`, so that results can be put into windows again.
+        """
+        network = self._stream._network
+        name = network._name("aggregate", name)
+        window = window_spec(f"aggregate {name!r}", *self._shape)
+        given = (*(aggregates or {}).items(), *named.items())
+        return network._add(Aggregate(name, (self._stream.name,), window, given))

@@ -16,6 +16,7 @@ from jettison.network.expressions import check_columns, is_whole_star, names_its
 from jettison.network.join_columns import Columns, join_columns, stream_join_columns
 from jettison.network.kafka import Kafka
 from jettison.network.operators import (
+    Aggregate,
     Apply,
     Join,
     Operator,
@@ -28,7 +29,7 @@ from jettison.network.operators import (
     WithColumns,
     kind_of,
 )
-from jettison.network.schema import as_ddl, check_names
+from jettison.network.schema import as_ddl, check_names, quoted
 
 if TYPE_CHECKING:
     from jettison.network.tracks import Tracks
@@ -105,6 +106,10 @@ class Graph:
         return tuple(operator for operator in self.operators if isinstance(operator, StreamJoin))
 
     @cached_property
+    def aggregates(self) -> tuple[Aggregate, ...]:
+        return tuple(operator for operator in self.operators if isinstance(operator, Aggregate))
+
+    @cached_property
     def consumers(self) -> dict[str, tuple[str, ...]]:
         """Names of the operators that read each operator, in declared order."""
         readers: dict[str, list[str]] = {operator.name: [] for operator in self.operators}
@@ -169,12 +174,14 @@ class Graph:
         return tuple(source for source in self.sources if source.name in found)
 
     def _check_times(self) -> None:
-        for join in self.stream_joins:
-            for source in self.sources_above(join.name):
+        timed: tuple[StreamJoin | Aggregate, ...] = (*self.stream_joins, *self.aggregates)
+        for operator in timed:
+            what = "a band is judged" if isinstance(operator, StreamJoin) else "windows are"
+            for source in self.sources_above(operator.name):
                 if source.event_time is None:
                     raise NetworkError(
-                        f"join {join.name!r}: a band is judged by event time, and source {source.name!r} declares "
-                        f"none: add event_time='column' to it."
+                        f"{kind_of(operator)} {operator.name!r}: {what} by event time, and source {source.name!r} "
+                        f"declares none: add event_time='column' to it."
                     )
 
     @cached_property
@@ -294,6 +301,10 @@ def _columns_of(operator: Operator, found: dict[str, Columns]) -> Columns:
         return join_columns(element, operator, here)
     elif isinstance(operator, StreamJoin):
         return stream_join_columns(element, operator, here, found[operator.inputs[1]])
+    elif isinstance(operator, Aggregate):
+        for text in (*map(quoted, operator.window.by), *(call for _, call in operator.aggregates)):
+            check_columns(element, text, here)
+        return operator.columns
     elif isinstance(operator, Apply):
         check_names(element, operator.columns or ())
         return operator.columns

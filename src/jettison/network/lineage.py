@@ -1,6 +1,7 @@
 """Where a column's values come from: through operators that pass them on as they are (thesis table 3.1).
 
-Filters, unions, joins, plain columns and renamings preserve values. What computes anew does not: beyond it a value
+Filters, unions, joins, plain columns and renamings preserve values, and so do aggregates those that they group by.
+What computes anew does not: beyond it a value
 cannot be judged yet, so no semantic drop can stand there.
 """
 
@@ -10,7 +11,18 @@ from collections.abc import Iterator
 
 from jettison.network.expressions import is_whole_star, passed_column, result_name
 from jettison.network.graph import Graph
-from jettison.network.operators import Join, Operator, Output, Select, Source, StreamJoin, Union, Where, WithColumns
+from jettison.network.operators import (
+    Aggregate,
+    Join,
+    Operator,
+    Output,
+    Select,
+    Source,
+    StreamJoin,
+    Union,
+    Where,
+    WithColumns,
+)
 
 
 def origins(graph: Graph, name: str, column: str) -> dict[str, str]:
@@ -50,6 +62,8 @@ def _before(graph: Graph, name: str, column: str) -> list[tuple[str, str]]:
     elif isinstance(operator, WithColumns):
         made = {made.lower(): expression for made, expression in operator.columns}
         theirs = passed_column(made[column.lower()]) if column.lower() in made else column
+    elif isinstance(operator, Aggregate):
+        theirs = next((name for name in operator.window.by if name.lower() == column.lower()), None)
     else:
         theirs = column if isinstance(operator, Where | Union | Join | StreamJoin | Output) else None
     if theirs is None or isinstance(operator, Source):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jettison.network.expressions import all_used_columns
 from jettison.network.graph import Graph
-from jettison.network.operators import Join, Select, StreamJoin, Where, WithColumns
+from jettison.network.operators import Aggregate, Join, Select, StreamJoin, Where, WithColumns
 
 
 def needed_columns(graph: Graph, name: str) -> tuple[str, ...] | None:
@@ -36,6 +36,9 @@ def _used(graph: Graph, name: str) -> set[str] | None:
         return None  # rows that wait for partners are kept whole, so that what is declared below may change meanwhile
     if isinstance(operator, Select):
         return _all(operator.expressions)
+    if isinstance(operator, Aggregate):
+        used = _all(tuple(call for _, call in operator.aggregates))
+        return None if used is None else used | {column.lower() for column in operator.window.by}
     if isinstance(operator, Where | WithColumns | Join):
         after: set[str] = set()
         for head in graph.consumers[name]:

@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jettison.errors import NetworkError
+from jettison.network.aggregates import parse_call
 from jettison.network.expressions import Expression
 from jettison.network.kafka import VALUES, Kafka
 from jettison.network.qos import QoS
 from jettison.network.schema import Column, check_names
+from jettison.network.windows import END, START, WindowSpec
 
 PAYLOAD_COLUMN = "value"
 JOIN_TYPES = ("inner", "left", "left_semi", "left_anti")
@@ -175,6 +177,34 @@ class StreamJoin:
 
 
 @dataclass(frozen=True)
+class Aggregate:
+    """Aggregates of windows of event time: (name, SQL) pairs, each one call of a function that `aggregates` knows.
+
+    A result has the `by` columns, `window_start`, `window_end`, then the aggregates. Its event time is `window_start`.
+    It is given when the watermark passes its end: once, and only when there was a row. What a drop above leaves out is
+    missing in the results; which of them are affected cannot be told from a random drop.
+    """
+
+    name: str
+    inputs: tuple[str, ...]
+    window: WindowSpec
+    aggregates: tuple[tuple[str, str], ...]
+
+    def __post_init__(self) -> None:
+        element = f"aggregate {self.name!r}"
+        if not self.aggregates:
+            raise NetworkError(f"{element}: name at least one aggregate, such as .agg(n='count(*)').")
+        for _, call in self.aggregates:
+            parse_call(element, call)
+        check_names(element, self.columns)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of a result."""
+        return (*self.window.by, START, END, *(name for name, _ in self.aggregates))
+
+
+@dataclass(frozen=True)
 class Apply:
     """A function from DataFrame to DataFrame, or its import path "module:function", for what SQL cannot say.
 
@@ -205,7 +235,7 @@ class Output:
     quality: bool = False
 
 
-Operator = Source | Where | Select | WithColumns | Union | Join | StreamJoin | Apply | Output
+Operator = Source | Where | Select | WithColumns | Union | Join | StreamJoin | Aggregate | Apply | Output
 
 
 def kind_of(operator: Operator) -> str:

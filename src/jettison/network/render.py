@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from jettison.network.durations import duration_text
 from jettison.network.graph import Graph, arc_name
 from jettison.network.operators import (
+    Aggregate,
     Apply,
     Join,
     Operator,
@@ -54,11 +55,21 @@ def describe(operator: Operator) -> str:
         delay = f", delay {duration_text(operator.delay_ms)}" if operator.delay_ms else ""
         streams = " with ".join(operator.inputs)
         detail = f"{streams} on {', '.join(operator.on)} within {duration_text(operator.within_ms)}{delay}"
+    elif isinstance(operator, Aggregate):
+        detail = f"{_windows(operator)}: {', '.join(f'{name} = {call}' for name, call in operator.aggregates)}"
     elif isinstance(operator, Apply):
         detail = operator.function if isinstance(operator.function, str) else _function_name(operator.function)
     else:
         detail = "" if operator.qos.priority == 1 else f"priority {operator.qos.priority:g}"
     return _line(f"{kind} {detail}")
+
+
+def _windows(aggregate: Aggregate) -> str:
+    window = aggregate.window
+    slide = "" if window.tumbling else f" every {duration_text(window.slide_us / 1000)}"
+    by = f" by {', '.join(window.by)}" if window.by else ""
+    delay = f", delay {duration_text(window.delay_us / 1000)}" if window.delay_us else ""
+    return f"{duration_text(window.size_us / 1000)}{slide}{by}{delay}"
 
 
 def as_text(graph: Graph, operator_notes: Notes | None = None, arc_notes: Notes | None = None) -> str:

@@ -20,6 +20,7 @@ from jettison.network.durations import duration_ms, duration_text
 from jettison.network.graph import Graph
 from jettison.network.kafka import Kafka
 from jettison.network.operators import (
+    Aggregate,
     Apply,
     Join,
     Operator,
@@ -35,8 +36,9 @@ from jettison.network.operators import (
 from jettison.network.qos import QoS
 from jettison.network.schema import as_ddl, parse_schema
 from jettison.network.value import Value
+from jettison.network.windows import window_spec
 
-_KINDS = ("where", "select", "with_columns", "union", "join", "join_stream", "apply")
+_KINDS = ("where", "select", "with_columns", "union", "join", "join_stream", "window", "apply")
 
 
 class _Loader(yaml.SafeLoader):
@@ -114,6 +116,15 @@ class SourceSpec(_Strict):
         return Source(name, columns, self.event_time, self.id, self.payload)
 
 
+class WindowsSpec(_Strict):
+    """Windows of event time; see `jettison.network.windows`."""
+
+    size: str
+    slide: str | None = None
+    by: tuple[str, ...] = ()
+    delay: str | None = None
+
+
 class OperatorSpec(_Strict):
     of: str | None = None
     where: str | None = None
@@ -126,6 +137,8 @@ class OperatorSpec(_Strict):
     join_stream: str | None = None
     within: str | None = None
     delay: str | None = None
+    window: WindowsSpec | None = None
+    agg: dict[str, str] | None = None
     apply: str | None = None
     columns: tuple[str, ...] | None = None
 
@@ -140,6 +153,8 @@ class OperatorSpec(_Strict):
             raise ValueError("a join of two streams needs a band: within: 1 minute")
         if self.join_stream is None and (self.within is not None or self.delay is not None):
             raise ValueError("`within` and `delay` go with `join_stream`: leave them out")
+        if (self.window is None) != (self.agg is None):
+            raise ValueError("`window` and `agg` go together: say both, such as agg: {n: count(*)}")
         return self
 
 
@@ -285,6 +300,10 @@ def _operator(name: str, spec: OperatorSpec) -> Operator:
         within_ms = duration_ms(spec.within or "", f"join {name!r}: within")
         delay_ms = duration_ms(spec.delay or "0 seconds", f"join {name!r}: delay", zero=True)
         return StreamJoin(name, (*inputs, spec.join_stream), spec.on, within_ms, spec.how, delay_ms)
+    if spec.window is not None and spec.agg is not None:
+        given = spec.window
+        window = window_spec(f"aggregate {name!r}", given.size, given.slide, given.by, given.delay)
+        return Aggregate(name, inputs, window, tuple(spec.agg.items()))
     assert spec.apply is not None
     return Apply(name, inputs, spec.apply, spec.columns)
 
@@ -326,6 +345,15 @@ def _operator_dict(operator: Operator) -> dict[str, Any]:
         if operator.delay_ms:
             band["delay"] = duration_text(operator.delay_ms)
         return {"of": left, "join_stream": right, "on": list(operator.on), **band}
+    if isinstance(operator, Aggregate):
+        window = operator.window
+        shape = {
+            "size": duration_text(window.size_us / 1000),
+            "slide": None if window.tumbling else duration_text(window.slide_us / 1000),
+            "by": list(window.by),
+            "delay": duration_text(window.delay_us / 1000) if window.delay_us else None,
+        }
+        return {"window": _trim(shape), "agg": dict(operator.aggregates), "of": operator.inputs[0]}
     assert isinstance(operator, Apply)
     columns_given = None if operator.columns is None else list(operator.columns)
     return _trim(

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jettison.network.graph import Graph, arc_head
+from jettison.network.slices import meets_windows
 from jettison.plan.keys import joins_below
 from jettison.plan.locations import drop_arcs
 from jettison.plan.problem import Problem
@@ -54,6 +55,8 @@ def stale_limits(graph: Graph) -> dict[str, float]:
 def _limit(graph: Graph, arc: str) -> float | None:
     if joins_below(graph, arc):
         return None  # a row that waits at a join is as fresh as the partner that is to come
+    if meets_windows(graph, arc):
+        return None  # without its stale rows a window would be another, and a result is no row
     head = arc_head(arc)
     names = graph.outputs_below(head) | {head}
     ages = [output.qos.stale_s for output in graph.outputs if output.name in names]

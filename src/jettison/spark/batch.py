@@ -14,8 +14,9 @@ from pyspark.sql import functions as F
 
 from jettison.errors import SinkError
 from jettison.network.graph import Graph
-from jettison.network.operators import Output, Source
+from jettison.network.operators import Aggregate, Output, Source, StreamJoin
 from jettison.network.schema import quoted
+from jettison.network.slices import complete_after_us, readers_below
 from jettison.plan.plan import Plan
 from jettison.spark.aside import ShedSinks, put_aside, raw_aside, rows_aside
 from jettison.spark.compile import Compiler, Counted, Known, dropped_raw, is_parsed
@@ -23,6 +24,7 @@ from jettison.spark.drops import HIDDEN, IDENTITY, TIME, passes
 from jettison.spark.join_state import JoinState
 from jettison.spark.reasons import reason_of
 from jettison.spark.sinks import Sink
+from jettison.spark.slice_state import SliceState
 from jettison.spark.values import value_metrics, value_samples, valued_columns
 from jettison.statistics.samples import LATENCY_QUANTILES, OutputSample, ValueSample
 
@@ -65,6 +67,7 @@ class BatchRunner:
         rejects: Sink,
         on_shed: ShedSinks | None = None,
         joins: JoinState | None = None,
+        slices: SliceState | None = None,
     ) -> None:
         self._spark = spark
         self._graph = graph
@@ -73,6 +76,8 @@ class BatchRunner:
         self._rejects = rejects
         self._on_shed = on_shed or ShedSinks(graph, {})
         self._joins = joins
+        self._slices = slices
+        self._complete_s = {output.name: complete_after_us(graph, output.name) / 1e6 for output in graph.outputs}
         self.shared: frozenset[str] = frozenset()
         self.known = Known()
         jobs = len(graph.outputs) + len(self._on_shed.sinks)
@@ -88,10 +93,14 @@ class BatchRunner:
         self._pool.shutdown(wait=False)
         if self._joins is not None:
             self._joins.close()
+        if self._slices is not None:
+            self._slices.close()
 
     def run(self, raw: Mapping[str, DataFrame], batch: int, plan: Plan, rows: Mapping[str, int]) -> Measured:
         """Write every output of a batch."""
-        closed = self._closed_arcs(plan, rows)
+        session = next(iter(raw.values())).sparkSession
+        slices = None if self._slices is None else self._slices.of_batch(batch, session)
+        closed = self._closed_arcs(plan, rows, frozenset() if slices is None else slices.quiet)
         live = [output for output in self._graph.outputs if not closed.issuperset(self._graph.arcs_into(output.name))]
         shared = self._worth_sharing(live)
         joins = None if self._joins is None else self._joins.of_batch(batch)
@@ -104,14 +113,14 @@ class BatchRunner:
             self.known,
             self._on_shed.tails,
             joins,
-            closed if joins is not None else frozenset(),
+            closed if joins is not None or slices is not None else frozenset(),
+            slices,
         )
         jobs: dict[str, Future[_Written]] = {}
         aside: dict[str, Future[float]] = {}
         began = time.time()
         try:
-            if joins is not None:
-                self._keep_for_joins(compiler, closed)
+            self._keep_first(compiler, closed)
             for output in live:
                 frame = compiler.output(output.name, count=True)
                 columns = self.known.columns(output.name, frame)
@@ -128,11 +137,14 @@ class BatchRunner:
             finished = {name: self._finish(name, batch, job) for name, job in jobs.items()}
             for name, keeping in aside.items():
                 self._kept_aside(name, batch, keeping)
+            if slices is not None:
+                slices.finish()
             written = time.time()
             measured = self._measure(compiler, raw, plan, rows, finished)
-            if joins is not None:
-                measured.late = joins.late
-                measured.parts_ms.update(joins.parts_ms)
+            for kept in (joins, slices):
+                if kept is not None:
+                    measured.late.update(kept.late)
+                    measured.parts_ms.update(kept.parts_ms)
             measured.parts_ms["building"] = 1000 * (built - began)
             measured.parts_ms["measuring"] = 1000 * (time.time() - written)
             measured.parts_ms.update({f"on_shed {name}": keeping.result() for name, keeping in aside.items()})
@@ -142,35 +154,43 @@ class BatchRunner:
             running: list[Future[Any]] = [*jobs.values(), *aside.values()]
             for job in running:
                 job.cancel()
+            if slices is not None:
+                slices.close()
             wait(running)  # a job of a failed batch must not write on while the batch is repeated
             for frame in compiler.persisted.values():
                 frame.unpersist()
 
-    def _closed_arcs(self, plan: Plan, rows: Mapping[str, int]) -> frozenset[str]:
-        """Arcs that nothing can reach or pass under this plan. One side of a join is enough: others wait there."""
+    def _closed_arcs(self, plan: Plan, rows: Mapping[str, int], quiet: frozenset[str]) -> frozenset[str]:
+        """Arcs that nothing can reach or pass under this plan. One side of a join is enough: others wait there.
+
+        An aggregate gives what it has kept, unless it is `quiet`, whether anything comes in or not.
+        """
         closed: set[str] = set()
         for operator in self._graph.operators:
             entering = self._graph.arcs_into(operator.name)
             if not operator.inputs and (rows.get(operator.name, 0) == 0 or plan.keep(operator.name) == 0):
                 closed.update(entering)
-            nothing = closed.issuperset(entering)
+            windowed = isinstance(operator, Aggregate)
+            nothing = operator.name in quiet if windowed else closed.issuperset(entering)
             leaving = self._graph.arcs_out_of(operator.name)
             closed.update(arc for arc in leaving if nothing or plan.keep(arc) == 0)
         return frozenset(closed)
 
-    def _keep_for_joins(self, compiler: Compiler, closed: frozenset[str]) -> None:
-        """Joins come first, also those whose outputs get nothing in this batch: later rows may need those of now."""
-        for join in self._graph.stream_joins:
-            if not closed.issuperset(self._graph.arcs_into(join.name)):
-                compiler.output(join.name, count=True)
+    def _keep_first(self, compiler: Compiler, closed: frozenset[str]) -> None:
+        """Joins and aggregates come first, also those whose outputs get nothing in this batch: later batches may need
+        the rows of this one."""
+        for operator in self._graph.operators:
+            joins = isinstance(operator, StreamJoin) and not closed.issuperset(self._graph.arcs_into(operator.name))
+            if (joins and self._joins is not None) or isinstance(operator, Aggregate):
+                compiler.output(operator.name, count=True)
 
     def _value_metrics(self, output: Output) -> list[str]:
         columns = valued_columns(self._graph, output.name)
         return [item for number, name in enumerate(columns) for item in value_metrics(number, quoted(name))]
 
     def _worth_sharing(self, live: list[Output]) -> frozenset[str]:
-        names = {output.name for output in live}
-        return frozenset(name for name in self.shared if len(self._graph.outputs_below(name) & names) > 1)
+        idle = {output.name for output in self._graph.outputs} - {output.name for output in live}
+        return frozenset(name for name in self.shared if len(readers_below(self._graph, name) - idle) > 1)
 
     def _write(self, name: str, rows: DataFrame, batch: int, observation: Observation, timed: bool) -> _Written:
         started_s = time.time()
@@ -216,7 +236,9 @@ class BatchRunner:
                 continue
             written = finished[output.name]
             seen = _read(written.observation)
-            latency = _latency_ms(seen, written.ended_s) if written.timed and seen else None
+            latency = (
+                _latency_ms(seen, written.ended_s - self._complete_s[output.name]) if written.timed and seen else None
+            )
             measured.outputs[output.name] = OutputSample(seen.get("rows", 0), latency)
             measured.values |= value_samples(self._graph, output.name, seen)
             measured.parts_ms[output.name] = 1000 * (written.ended_s - written.started_s)

@@ -15,10 +15,12 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from jettison.network.graph import Graph
-from jettison.network.operators import Operator, Output, Select, Source, WithColumns
+from jettison.network.operators import Aggregate, Operator, Output, Select, Source, WithColumns
 from jettison.network.schema import quoted
+from jettison.network.slices import readers_below, slice_groups
 from jettison.plan.plan import Plan
 from jettison.spark.compile import Compiler, look_at
+from jettison.spark.drops import TIME
 from jettison.spark.values import value_metrics, value_samples, valued_columns
 from jettison.statistics.profile import Profile
 
@@ -93,6 +95,7 @@ def _calibrated(
     cost_us: dict[str, float] = {}
     passes: dict[str, float] = {}
     values: dict[str, Sequence[float]] = {}
+    together = _together(graph)
     for operator in graph.operators:
         if isinstance(operator, Output):
             cost_us[operator.name] = _SINK_US
@@ -101,11 +104,16 @@ def _calibrated(
         times_ms[operator.name], flow[operator.name] = _time_ms(frame)
         if not _as_before(graph, operator):
             values |= _spread(graph, operator.name, frame)
+        if isinstance(operator, Aggregate):
+            read = sum(counts.values()) / max(1, sum(rows.values()))
+            flow[operator.name] *= _steady_share(operator, compiler, flow, read)
         if operator.inputs:
             entering = sum(flow[tail] for tail in operator.inputs)
             before_ms = sum(times_ms[tail] for tail in operator.inputs) - empty_ms * (len(operator.inputs) - 1)
         else:
             entering, before_ms = counts[operator.name], source_ms[operator.name]
+        if together.get(operator.name, operator.name) != operator.name:
+            before_ms = times_ms[together[operator.name]]  # what they share is made once
         extra_ms = times_ms[operator.name] - before_ms
         told_apart = entering >= _TELLING_ROWS and extra_ms > max(_NOISE_MS, _NOISE_SHARE * before_ms)
         cost_us[operator.name] = max(_LEAST_COST_US, 1000 * extra_ms / max(1.0, entering) if told_apart else 0.0)
@@ -163,8 +171,25 @@ def _look_us(source: Source, rows: DataFrame, source_ms: float, count: float, co
 
 
 def _jobs(graph: Graph) -> int:
-    """Jobs of a batch: one per output, and for every join of streams the two that write what waits."""
-    return len(graph.outputs) + 2 * len(graph.stream_joins)
+    """Jobs of a batch: one per output, for every join of streams the two that write what waits, and one for slices."""
+    return len(graph.outputs) + 2 * len(graph.stream_joins) + len(slice_groups(graph))
+
+
+def _steady_share(aggregate: Aggregate, compiler: Compiler, flow: Mapping[str, float], read_share: float) -> float:
+    """Of the windows that a sample's rows are in, the share that as many rows close in the long run.
+
+    Rows of T seconds are in windows of T + size, and T is what the watermark goes on. Where the sample has all groups,
+    as many come out when all rows are read.
+    """
+    row = (
+        compiler.operator(aggregate.inputs[0])
+        .selectExpr(f"timestampdiff(MICROSECOND, min({TIME}), max({TIME}))")
+        .first()
+    )
+    span_us = 0 if row is None or row[0] is None else int(row[0])
+    whole_us = span_us + aggregate.window.size_us
+    groups = flow[aggregate.name] * aggregate.window.slide_us / whole_us
+    return span_us / whole_us * (read_share if groups <= flow[aggregate.inputs[0]] / 2 else 1.0)
 
 
 def _choose_shared(
@@ -173,7 +198,7 @@ def _choose_shared(
     """Splits for which one persisted copy is faster than reading and computing the prefix once per output."""
     chosen: set[str] = set()
     for operator in graph.operators:
-        uses = len(graph.outputs_below(operator.name))
+        uses = len(readers_below(graph, operator.name))
         above = any(operator.name in _below(graph, other) for other in chosen)
         if len(graph.consumers[operator.name]) < 2 or uses < 2 or above:
             continue
@@ -192,17 +217,23 @@ def _choose_shared(
 def _repeated(
     graph: Graph, shared: frozenset[str], cost_us: Mapping[str, float], read_us: Mapping[str, float]
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Costs with the repetition that is left: what is not shared is computed once per output below it."""
+    """Costs with the repetition that is left: what is not shared is computed once per output or aggregate below it."""
+    together = _together(graph)
 
     def times(name: str) -> int:
-        if name in shared or isinstance(graph.by_name[name], Output):
+        if name in shared or isinstance(graph.by_name[name], Output | Aggregate):
             return 1
-        return max(1, sum(times(head) for head in graph.consumers[name]))
+        return max(1, sum(times(head) for head in dict.fromkeys(together.get(h, h) for h in graph.consumers[name])))
 
     costs = {name: cost * times(name) for name, cost in cost_us.items()}
     jobs = sum(times(source.name) for source in graph.sources)
     reads = {name: cost * (jobs if len(graph.sources) > 1 else times(name)) for name, cost in read_us.items()}
     return costs, reads
+
+
+def _together(graph: Graph) -> dict[str, str]:
+    """By aggregate, the first of those that share its slices."""
+    return {member.name: group.name for group in slice_groups(graph) for member in group.members}
 
 
 def _below(graph: Graph, name: str) -> set[str]:

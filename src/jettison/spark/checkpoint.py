@@ -5,7 +5,7 @@ checkpoint/profile.json   costs and selectivities as last known
 checkpoint/plans/         the plan of each batch, written before it runs
 checkpoint/ledger/        what was shed
 checkpoint/rejects/       rows that did not parse
-checkpoint/state/         what joins of streams keep
+checkpoint/state/         what joins of streams and aggregates keep
 checkpoint/spark/         Spark's own checkpoint
 """
 

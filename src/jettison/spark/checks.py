@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -19,6 +20,15 @@ from jettison.spark.drops import HIDDEN, TIME
 from jettison.spark.join_state import Schemas
 from jettison.spark.kafka import read_stream
 from jettison.spark.sinks import ParquetSink, Sink, as_sink
+from jettison.spark.slices import Shape
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The shapes of what a network keeps from batch to batch: rows that wait at joins, slices of aggregates."""
+
+    sides: Schemas
+    slices: Mapping[str, Shape]
 
 
 def opened(
@@ -78,10 +88,10 @@ def check_statics(graph: Graph, statics: Mapping[str, DataFrame]) -> dict[str, D
 
 def check_compiles(
     spark: SparkSession, graph: Graph, sources: Mapping[str, DataFrame], statics: Mapping[str, DataFrame]
-) -> Schemas:
+) -> Kept:
     """Let Spark analyse the whole network on no rows, so that a fault shows before anything runs.
 
-    What joins of streams will have to keep shows too.
+    What joins of streams and aggregates will have to keep shows too.
     """
     empty = {name: spark.createDataFrame([], frame.schema) for name, frame in sources.items()}
     compiler = Compiler(graph, empty, Plan(), statics)
@@ -96,7 +106,7 @@ def check_compiles(
                 f"arc {arc!r}: what is stale is judged here by event time, which its rows have lost: let functions in "
                 f".apply() before it keep column {TIME!r}, or say the same age for all outputs behind {tail!r}."
             )
-    return compiler.sides
+    return Kept(compiler.sides, compiler.shapes)
 
 
 def _check_value(output: str, column: str, rows: DataFrame) -> None:

@@ -19,6 +19,7 @@ from jettison.errors import JettisonError, PlanError, StartError
 from jettison.network.graph import Graph, arc_name
 from jettison.network.needed import needed_columns
 from jettison.network.operators import (
+    Aggregate,
     Apply,
     Join,
     Operator,
@@ -31,6 +32,7 @@ from jettison.network.operators import (
     kind_of,
 )
 from jettison.network.schema import quoted
+from jettison.network.slices import SliceGroup, slice_groups
 from jettison.plan.plan import ByKey, Drop, Plan, Semantic
 from jettison.spark.drops import (
     HIDDEN,
@@ -45,6 +47,7 @@ from jettison.spark.drops import (
 )
 from jettison.spark.pairs import check_sides, paired, waiting
 from jettison.spark.reasons import reason_of
+from jettison.spark.slices import Shape, direct, shape_of
 from jettison.spark.values import value_metrics, valued_columns
 
 _MOST_PARSED = 2000
@@ -53,6 +56,10 @@ BODY = "_jt_body"
 
 Joiner = Callable[[StreamJoin, DataFrame | None, DataFrame | None], DataFrame]
 """Pairs the rows of two streams; None stands for a side that has no rows in this batch."""
+
+
+Slicer = Callable[[SliceGroup, Mapping[tuple[str, ...], DataFrame]], Mapping[str, DataFrame]]
+"""The results of a group of aggregates, by name, from the rows that come to some of them."""
 
 
 @dataclass
@@ -100,8 +107,8 @@ class Known:
 class Compiler:
     """Builds the frames of one batch. Frames of `shared` operators are built once and persisted.
 
-    Joins of streams pair what is in this batch, unless `joiner` knows of rows from before. On `closed` arcs there are
-    no rows in this batch.
+    Joins of streams pair what is in this batch, unless `joiner` knows of rows from before; aggregates give all windows
+    of this batch, unless `slicer` knows which are complete. On `closed` arcs there are no rows in this batch.
     """
 
     def __init__(
@@ -115,6 +122,7 @@ class Compiler:
         whole: frozenset[str] = frozenset(),
         joiner: Joiner | None = None,
         closed: frozenset[str] = frozenset(),
+        slicer: Slicer | None = None,
     ) -> None:
         self.known = known or Known()
         self._graph = graph
@@ -125,7 +133,10 @@ class Compiler:
         self._whole = whole  # operators whose rows are wanted with all their columns
         self._joiner = joiner or self._pair
         self._closed = closed
+        self._slicer = slicer or self._slice
         self._joined: dict[str, DataFrame] = {}
+        self._windowed: dict[str, DataFrame] = {}
+        self.shapes: dict[str, Shape] = {}  # of groups of aggregates that were given this batch's rows alone
         self.sides: dict[str, tuple[StructType, StructType]] = {}  # of joins that paired this batch's rows alone
         self.persisted: dict[str, DataFrame] = {}
         self.counted = Counted()
@@ -147,6 +158,8 @@ class Compiler:
             frame = self._source(operator, count)
         elif isinstance(operator, StreamJoin):
             frame = self._stream_join(operator, count)
+        elif isinstance(operator, Aggregate):
+            frame = self._aggregated(operator, count)
         else:
             frames = [self._arc(tail, name, count) for tail in operator.inputs]
             frame = self._applied(operator, frames)
@@ -167,6 +180,25 @@ class Compiler:
             left, right = (None if arc in self._closed else self._arc(tail, join.name, count) for tail, arc in arcs)
             self._joined[join.name] = self._joiner(join, left, right)
         return self._joined[join.name]
+
+    def _aggregated(self, aggregate: Aggregate, count: bool) -> DataFrame:
+        """The results of an aggregate, made once, with all that share its slices: what no drop tells apart is sliced
+        once."""
+        if aggregate.name not in self._windowed:
+            group = next(group for group in slice_groups(self._graph) if aggregate in group.members)
+            alike: dict[str, list[str]] = {}
+            for member in group.members:
+                arc = arc_name(group.tail, member.name)
+                if arc not in self._closed:
+                    alike.setdefault("" if passes(arc, self._plan) is None else arc, []).append(member.name)
+            rows = {tuple(names): self._arc(group.tail, names[0], count) for names in alike.values()}
+            self._windowed |= self._slicer(group, rows)
+        return self._windowed[aggregate.name]
+
+    def _slice(self, group: SliceGroup, rows: Mapping[tuple[str, ...], DataFrame]) -> Mapping[str, DataFrame]:
+        if group.name not in self.shapes:
+            self.shapes[group.name] = shape_of(group, next(iter(rows.values())))
+        return direct(group, self.shapes[group.name], rows)
 
     def _pair(self, join: StreamJoin, left: DataFrame | None, right: DataFrame | None) -> DataFrame:
         assert left is not None

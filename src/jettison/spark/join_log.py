@@ -12,9 +12,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 
-from jettison.errors import CheckpointError
 from jettison.network.band import Part
-from jettison.spark.files import Folder
 
 SIDES = ("left", "right")
 
@@ -57,43 +55,3 @@ def _side(content: dict[str, object]) -> Side:
     assert isinstance(parts, list)
     assert newest is None or isinstance(newest, int)
     return Side(str(content["schema"]), tuple(Part(**part) for part in parts), newest)
-
-
-class JoinLog:
-    """The records of one join. Only the last two are kept: no batch but the last one can be repeated."""
-
-    def __init__(self, folder: Folder, join: str) -> None:
-        self._folder = folder
-        self._join = join
-        self._last: Record | None = None
-
-    def latest(self, before: int | None = None) -> Record | None:
-        """The last record of a batch before this one (of all, when left out); None where there is none."""
-        if self._last is not None and (before is None or self._last.batch < before):
-            return self._last
-        names = [name for name in self._folder.names(self._join) if name.endswith(".json")]
-        batches = sorted(int(name.removesuffix(".json")) for name in names)
-        fitting = [batch for batch in batches if before is None or batch < before]
-        if fitting:
-            return self._read(fitting[-1])
-        if batches and (kept := self._read(batches[0])).before is not None:
-            raise CheckpointError(
-                f"join {self._join!r}: what batch {before} needs of the batches before it is gone, because batch "
-                f"{kept.before} was committed long ago: start with a new checkpoint."
-            )
-        return None
-
-    def write(self, record: Record, base: Record | None) -> None:
-        """Make a record the last one, then delete what neither it nor the one before it refers to."""
-        self._folder.write(f"{self._join}/{record.batch}.json", record.to_json())
-        self._last = record
-        if base is not None:
-            for name in base.gone:
-                self._folder.delete(f"{self._join}/{name}")
-            if base.before is not None:
-                self._folder.delete(f"{self._join}/{base.before}.json")
-
-    def _read(self, batch: int) -> Record:
-        text = self._folder.read(f"{self._join}/{batch}.json")
-        assert text is not None
-        return Record.from_json(text)

@@ -24,9 +24,10 @@ from jettison.network.band import Part, horizon_us, in_reach, still_needed, to_m
 from jettison.network.operators import StreamJoin
 from jettison.spark.drops import HIDDEN, IDENTITY, TIME
 from jettison.spark.files import Folder
-from jettison.spark.join_log import SIDES, JoinLog, Record, Side
+from jettison.spark.join_log import SIDES, Record, Side
 from jettison.spark.pairs import paired, waiting
 from jettison.spark.reasons import reason_of
+from jettison.spark.state_log import StateLog
 
 Schemas = Mapping[str, tuple[StructType, StructType]]
 """By join: the rows of its two sides, as they are kept."""
@@ -56,7 +57,7 @@ class JoinState:
         self._spark = spark
         self._path = path
         self._schemas = schemas
-        self._logs = {name: JoinLog(folder, name) for name in schemas}
+        self._logs = {name: StateLog(folder, "join", name, Record.from_json) for name in schemas}
         self._pool = ThreadPoolExecutor(2, thread_name_prefix="jettison-join")
         for name, log in self._logs.items():
             _check_shape(name, log.latest(), schemas[name])

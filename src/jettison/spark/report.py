@@ -68,7 +68,9 @@ class Report:
         if self.rows_gone:
             lines.append(f"{self.rows_gone:,} records were gone from Kafka before they were read")
         if self.rows_late:
-            lines.append(f"{self.rows_late:,} rows came late to a join of streams: their partners may have gone")
+            lines.append(
+                f"{self.rows_late:,} rows came late: their windows were closed, or partners at a join may have gone"
+            )
         if self.rows_without_time:
             lines.append(f"{self.rows_without_time:,} rows have no event time: they count in no latency")
         if self.infeasible:

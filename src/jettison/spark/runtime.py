@@ -40,6 +40,7 @@ from jettison.spark.reading import Reader, Reading
 from jettison.spark.reasons import reason_of
 from jettison.spark.report import Report, Totals
 from jettison.spark.sinks import ParquetSink, as_sink
+from jettison.spark.slice_state import SliceState
 from jettison.spark.stream import check_sources, is_bare, merge, split
 from jettison.statistics.estimators import Smoothed
 from jettison.statistics.profile import Profile
@@ -117,7 +118,7 @@ def start(
     rejects_sink = None if rejects is None else as_sink("rejects", rejects)
     check_paths({**chosen, **{f"on_shed {n}": s for n, s in shed_sinks.sinks.items()}, "rejects": rejects_sink})
     tables = check_statics(graph, statics or {})
-    sides = check_compiles(spark, graph, frames, tables)
+    kept = check_compiles(spark, graph, frames, tables)
     if profile is not None:
         profile.check(graph)
     folder = Checkpoint(checkpoint or tempfile.mkdtemp(prefix="jettison-"), graph, spark)
@@ -125,8 +126,10 @@ def start(
     try:
         metrics = None if metrics_port is None else Metrics(metrics_port)
         aside = rejects_sink or ParquetSink(f"{folder.path}/rejects")
-        joins = JoinState(spark, folder.state_folder, folder.state_path, sides) if sides else None
-        runner = BatchRunner(spark, graph, chosen, tables, aside, shed_sinks, joins)
+        joins = JoinState(spark, folder.state_folder, folder.state_path, kept.sides) if kept.sides else None
+        state = (folder.state_folder, folder.state_path)
+        slices = SliceState(spark, graph, *state, kept.slices) if kept.slices else None
+        runner = BatchRunner(spark, graph, chosen, tables, aside, shed_sinks, joins, slices)
         reader = Reader(spark, graph, folder, countable=all(is_bare(frame) for frame in frames.values()))
         run = Run(spark, graph, runner, reader, tables, settings, folder, profile, shared, metrics, live)
         run.begin(frames)

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from jettison.network.graph import Graph
 from jettison.network.operators import Apply, Join, Source, Where
+from jettison.network.slices import results_above
 from jettison.statistics.estimators import Smoothed
 from jettison.statistics.least_squares import LeastSquares
 from jettison.statistics.load import flows
@@ -102,6 +103,8 @@ class CostModel:
 
     def _filter_before(self, output: str) -> str | None:
         """The nearest operator upstream that may pass fewer or more rows than it gets; None behind a union."""
+        if results_above(self._graph, output)[0]:
+            return None  # windows come in some batches and not in others: one batch tells nothing
         operator = self._graph.by_name[output]
         while operator.inputs:
             if len(operator.inputs) > 1:

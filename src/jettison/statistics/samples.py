@@ -35,8 +35,9 @@ class BatchSample:
 
     `rows_in` counts what arrived at each source and was read, `arcs` what reached an arc and passed its drop, where
     that was counted, `skipped` the records that were passed over unread, `gone` those that a source had lost before,
-    `late` by join of streams the rows that came behind the watermark, whose partners may have gone. `values` tells, by
-    "operator.column", how values that outputs are valued by are spread behind the drops.
+    `late` the rows that came behind the watermark: by join of streams those whose partners may have gone, by aggregate
+    those whose windows were closed, which are left out. `values` tells, by "operator.column", how
+    values that outputs are valued by are spread behind the drops.
     `parts_ms` splits the batch's time: deciding, each output's job, and the trigger's own bookkeeping.
     """
 

@@ -1,0 +1,90 @@
+"""How far the aggregates of a network have got, batch by batch: watermarks, and what they close.
+
+Watermark of a batch: the largest event time of all earlier batches less the delay. It is known before the batch runs,
+and the same when the batch is repeated. The windows that it closes are made of the slices of earlier batches. Rows of
+this batch come too late for those; rows that are in no other window are late.
+
+An aggregate of results gets those of its own batch too: the watermark of what is above it tells which result comes next
+(`WindowSpec.first_open_us`), so that what comes in this batch is still in time for the windows that close in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from jettison.network.graph import Graph
+from jettison.network.slices import results_above
+from jettison.network.windows import WindowSpec, watermark_us
+
+
+@dataclass(frozen=True)
+class Mark:
+    """One aggregate after a batch: its largest event time so far, and the watermark of that batch."""
+
+    newest_us: int | None = None
+    mark_us: int | None = None
+
+
+class BatchMarks:
+    """The watermarks of one batch, from the marks after the batch before.
+
+    Minutes with a delay of 10 s, and an hour of them. Rows have come up to 1:00:20, so that the last minute of the
+    hour has closed, and with it the hour:
+
+    >>> from jettison.network import Network
+    >>> net = Network("taxi")
+    >>> trips = net.source("trips", "at timestamp", event_time="at")
+    >>> minutes = trips.window("1 minute", delay="10 seconds").agg(n="count(*)", name="minutes")
+    >>> minutes.window("1 hour").agg(n="sum(n)", name="hours").output("out")
+    >>> marks = BatchMarks(net.graph, {"minutes": Mark(3_620_000_000, 3_590_000_000)})
+    >>> marks.closing("minutes", oldest_us=0), marks.closing("hours", oldest_us=0)
+    ((3540000000, 3540000000), (0, 0))
+    """
+
+    def __init__(self, graph: Graph, before: Mapping[str, Mark]) -> None:
+        self._windows: dict[str, WindowSpec] = {each.name: each.window for each in graph.aggregates}
+        self._before = {name: before.get(name, Mark()) for name in self._windows}
+        self._nested: dict[str, bool] = {}
+        self._marks: dict[str, int | None] = {}
+        for name, window in self._windows.items():
+            above, rows = results_above(graph, name)
+            self._nested[name] = bool(above)
+            comes = [self.open_us(each.name) for each in above]
+            reached = watermark_us(window, self._before[name].newest_us, comes, rows=rows)
+            self._marks[name] = max((e for e in (reached, self._before[name].mark_us) if e is not None), default=None)
+
+    def nested(self, name: str) -> bool:
+        """Whether results of other aggregates come to this one."""
+        return self._nested[name]
+
+    def open_us(self, name: str) -> int | None:
+        """Where the first window begins that is open after this batch; None while none has closed.
+
+        Slices from there on are needed later, and it is the event time of the next result.
+        """
+        mark = self._marks[name]
+        return None if mark is None else self._windows[name].first_open_us(mark)
+
+    def late_before_us(self, name: str) -> int | None:
+        """Rows of this batch before this time are late; None while none is."""
+        mark = self._before[name].mark_us if self._nested[name] else self._marks[name]
+        return None if mark is None else self._windows[name].first_open_us(mark)
+
+    def closing(self, name: str, oldest_us: int | None) -> tuple[int, int] | None:
+        """The starts of the first and the last window that close in this batch; see `WindowSpec.closing`."""
+        return self._windows[name].closing(self._before[name].mark_us, self._marks[name], oldest_us)
+
+    def may_close(self, name: str, oldest_us: int | None) -> bool:
+        """Whether there may be results in this batch, before it is known what comes in."""
+        before, mark = self._before[name].mark_us, self._marks[name]
+        if not self._nested[name]:
+            return self.closing(name, oldest_us) is not None
+        if before is None or mark is None:
+            return mark is not None
+        return self._windows[name].first_open_us(before) < self._windows[name].first_open_us(mark)
+
+    def after(self, name: str, newest_us: Iterable[int | None]) -> Mark:
+        """The mark after this batch, in which rows up to these times came in."""
+        times = [each for each in (self._before[name].newest_us, *newest_us) if each is not None]
+        return Mark(max(times, default=None), self._marks[name])

@@ -1,0 +1,144 @@
+"""Which aggregates share their slices, and what stands above and below them in a network."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from jettison.network.graph import Graph
+from jettison.network.operators import Aggregate, Output
+
+
+@dataclass(frozen=True)
+class SliceGroup:
+    """Aggregates of one stream with the same `by`: their rows are cut into slices once, for all of them."""
+
+    members: tuple[Aggregate, ...]
+
+    @property
+    def name(self) -> str:
+        return self.members[0].name
+
+    @property
+    def tail(self) -> str:
+        """The operator that all of them read."""
+        return self.members[0].inputs[0]
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        return self.members[0].window.by
+
+    @property
+    def slice_us(self) -> int:
+        return math.gcd(*(member.window.slice_us for member in self.members))
+
+
+def slice_groups(graph: Graph) -> tuple[SliceGroup, ...]:
+    """All aggregates, those that share slices together.
+
+    Slices fit when one is a multiple of the other: 60 s every 5 s and 10 s are both made of 5 s. If neither is (5 s and
+    7 s), slices of 1 s for both would cost more than they save.
+
+    >>> from jettison.network import Network
+    >>> net = Network("taxi")
+    >>> trips = net.source("trips", "at timestamp, zone int", event_time="at")
+    >>> for name, size in (("a", "10 seconds"), ("b", "7 seconds"), ("c", "5 seconds")):
+    ...     trips.window(size, by="zone").agg(n="count(*)", name=name).output(f"{name}_out")
+    >>> [(tuple(each.name for each in group.members), group.slice_us) for group in slice_groups(net.graph)]
+    [(('a', 'c'), 5000000), (('b',), 7000000)]
+    """
+    groups: list[list[Aggregate]] = []
+    for aggregate in graph.aggregates:
+        fitting = (group for group in groups if _fits(group, aggregate))
+        found = next(fitting, None)
+        if found is None:
+            groups.append([aggregate])
+        else:
+            found.append(aggregate)
+    return tuple(SliceGroup(tuple(group)) for group in groups)
+
+
+def _fits(group: list[Aggregate], aggregate: Aggregate) -> bool:
+    first = group[0]
+    if (first.inputs, first.window.by) != (aggregate.inputs, aggregate.window.by):
+        return False
+    slices = [each.window.slice_us for each in (*group, aggregate)]
+    return math.gcd(*slices) == min(slices)
+
+
+def results_above(graph: Graph, name: str) -> tuple[tuple[Aggregate, ...], bool]:
+    """The aggregates whose results come to an operator, the nearest on every way, and whether other rows come too.
+
+    >>> from jettison.network import Network
+    >>> net = Network("taxi")
+    >>> trips = net.source("trips", "at timestamp, zone int", event_time="at")
+    >>> busy = trips.window("1 minute").agg(n="count(*)", name="minutes").where("n > 5")
+    >>> busy.window("1 hour").agg(n="count(*)", name="hours").output("out")
+    >>> [each.name for each in results_above(net.graph, "hours")[0]], results_above(net.graph, "minutes")[1]
+    (['minutes'], True)
+    """
+    found: dict[str, Aggregate] = {}
+    rows = False
+    waiting = list(graph.by_name[name].inputs)
+    while waiting:
+        operator = graph.by_name[waiting.pop()]
+        if isinstance(operator, Aggregate):
+            found[operator.name] = operator
+        else:
+            waiting += operator.inputs
+            rows = rows or not operator.inputs
+    return tuple(found[each] for each in sorted(found)), rows
+
+
+def complete_after_us(graph: Graph, name: str) -> int:
+    """How long after its event time a row of an operator can be known: a result is complete when its window ends.
+
+    >>> from jettison.network import Network
+    >>> net = Network("taxi")
+    >>> trips = net.source("trips", "at timestamp, zone int", event_time="at")
+    >>> trips.window("1 minute").agg(n="count(*)").output("table"); trips.output("all")
+    >>> complete_after_us(net.graph, "table"), complete_after_us(net.graph, "all")
+    (60000000, 0)
+    """
+    above, rows = results_above(graph, name)
+    return 0 if rows or not above else min(each.window.size_us for each in above)
+
+
+def meets_windows(graph: Graph, arc: str) -> bool:
+    """Whether the rows of an arc are results, or become part of some."""
+    tail, _, head = arc.rpartition(">")
+    waiting = [head]
+    while waiting:
+        name = waiting.pop()
+        if isinstance(graph.by_name[name], Aggregate):
+            return True
+        waiting += graph.consumers[name]
+    return bool(tail) and bool(isinstance(graph.by_name[tail], Aggregate) or results_above(graph, tail)[0])
+
+
+def readers_below(graph: Graph, name: str) -> set[str]:
+    """What reads an operator's rows in a job of its own: outputs, and groups of aggregates, behind which only results
+    go on.
+
+    >>> from jettison.network import Network
+    >>> net = Network("taxi")
+    >>> trips = net.source("trips", "at timestamp, zone int", event_time="at")
+    >>> busy = trips.window("1 minute").agg(n="count(*)", name="minutes")
+    >>> busy.output("table"); busy.where("n > 5").output("alerts")
+    >>> readers_below(net.graph, "trips")
+    {'minutes'}
+    """
+    return set(
+        _readers(graph, name, {member.name: group.name for group in slice_groups(graph) for member in group.members})
+    )
+
+
+def _readers(graph: Graph, name: str, groups: dict[str, str]) -> Iterator[str]:
+    for head in graph.consumers[name]:
+        if head in groups:
+            yield groups[head]
+        elif isinstance(graph.by_name[head], Output):
+            yield head
+        else:
+            yield from _readers(graph, head, groups)

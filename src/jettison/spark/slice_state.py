@@ -1,0 +1,270 @@
+"""Aggregates of windows, batch by batch: new rows become slices in the checkpoint, closed windows are made of them.
+
+What closes in a batch and what is late is said by `network.marks`. New rows of a batch are sliced and written in one
+job per group, while outputs are written from the slices of earlier batches. Only aggregates of results wait for their
+new slices.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any
+
+from pyspark import inheritable_thread_target
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+
+from jettison.errors import JettisonError, SinkError
+from jettison.network.band import still_needed, to_merge
+from jettison.network.graph import Graph
+from jettison.network.marks import BatchMarks
+from jettison.network.operators import Aggregate
+from jettison.network.slices import SliceGroup
+from jettison.spark.files import Folder
+from jettison.spark.reasons import reason_of
+from jettison.spark.slice_log import SlicePart, SliceRecord, check_groups, check_shape, still_wanted
+from jettison.spark.slices import NEWEST, ROWS, SLICE, Shape, kept_slices, merged, number, results, sliced
+from jettison.spark.state_log import StateLog
+
+Inputs = Mapping[tuple[str, ...], DataFrame]
+"""The rows of a batch that come to a group: one frame for all of its aggregates, unless drops tell them apart."""
+
+
+@dataclass(frozen=True)
+class _Written:
+    """A part that was written (None: no slice), its folder, its newest event time and late rows by aggregate."""
+
+    name: str
+    of: tuple[str, ...]
+    part: SlicePart | None
+    newest_us: int | None = None
+    late: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Merged:
+    """Parts that became one."""
+
+    parts: tuple[SlicePart, ...]
+    into: _Written
+
+
+class SliceState:
+    """What the aggregates of a network keep in the checkpoint."""
+
+    def __init__(
+        self, spark: SparkSession, graph: Graph, folder: Folder, path: str, shapes: Mapping[str, Shape]
+    ) -> None:
+        self.spark = spark
+        self.shapes = shapes
+        self.path = path
+        self.graph = graph
+        self.logs = {name: StateLog(folder, "aggregate", name, SliceRecord.from_json) for name in shapes}
+        self.nothing: dict[str, DataFrame] = {}  # by aggregate, no results: made once, as most batches close no window
+        self._pool = ThreadPoolExecutor(2, thread_name_prefix="jettison-slices")
+        check_groups(folder, {member.name: name for name in shapes for member in shapes[name].group.members})
+        for name, shape in shapes.items():
+            check_shape(self.logs[name].latest(), shape.told())
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=False)
+
+    def of_batch(self, batch: int, session: SparkSession) -> BatchSlices:
+        """The aggregates of one batch; its frames belong to a session of their own."""
+        return BatchSlices(self, batch, session)
+
+    def submit(self, work: Callable[..., Any], *given: Any) -> Future[Any]:
+        return self._pool.submit(inheritable_thread_target(self.spark)(work), *given)
+
+
+class BatchSlices:
+    """The aggregates of one batch, as a compiler asks for them, with what was measured."""
+
+    def __init__(self, state: SliceState, batch: int, session: SparkSession) -> None:
+        self._state = state
+        self._batch = batch
+        self._session = session
+        self._bases = {
+            name: still_wanted(log.latest(batch), [member.name for member in state.shapes[name].group.members])
+            for name, log in state.logs.items()
+        }
+        self._members: dict[str, tuple[Aggregate, str]] = {
+            member.name: (member, name) for name, shape in state.shapes.items() for member in shape.group.members
+        }
+        before = {name: mark for base in self._bases.values() if base for name, mark in base.marks.items()}
+        self._marks = BatchMarks(state.graph, before)
+        self._writing: dict[str, list[Future[_Written]]] = {}
+        self._merging: dict[str, list[Future[_Merged]]] = {}
+        self._began: dict[str, float] = {}
+        self.late = dict.fromkeys(self._members, 0)
+        self.parts_ms: dict[str, float] = {}
+
+    @property
+    def quiet(self) -> frozenset[str]:
+        """Aggregates that give nothing in this batch, whatever comes in."""
+        return frozenset(name for name in self._members if not self._marks.may_close(name, self._oldest_us(name)))
+
+    def __call__(self, group: SliceGroup, inputs: Inputs) -> dict[str, DataFrame]:
+        """Keep what comes to a group; the results of its aggregates."""
+        shape = self._state.shapes[group.name]
+        base = self._bases[group.name]
+        self._began[group.name] = time.time()
+        self._writing[group.name] = [
+            self._state.submit(self._append, shape, f"{self._batch}-{index}", names, rows)
+            for index, (names, rows) in enumerate(inputs.items())
+        ]
+        self._merging[group.name] = [
+            self._state.submit(self._merge, shape, f"{self._batch}-m{index}", parts)
+            for index, parts in enumerate(_too_many(base.parts if base else ()))
+        ]
+        new: list[SlicePart] = []
+        if self._marks.nested(group.name):
+            new = [each.part for each in self._written(group.name) if each.part is not None]
+        return {member.name: self._results(shape, member, new) for member in group.members}
+
+    def finish(self) -> None:
+        """Wait until everything is kept, and say so in the log."""
+        for name, shape in self._state.shapes.items():
+            base = self._bases[name]
+            written, joint = self._written(name), [self._told(name, job) for job in self._merging.get(name, ())]
+            self._state.logs[name].write(self._after(shape, base, written, joint), base)
+            for each in written:
+                for member, count in each.late.items():
+                    self.late[member] += count
+            if name in self._began:
+                self.parts_ms[name] = 1000 * (time.time() - self._began[name])
+
+    def close(self) -> None:
+        """Nothing of a failed batch may write on while it is repeated."""
+        jobs: list[Future[Any]] = [
+            job for running in (self._writing, self._merging) for each in running.values() for job in each
+        ]
+        for job in jobs:
+            job.cancel()
+        wait(jobs)
+
+    def _oldest_us(self, name: str, new: Sequence[SlicePart] = ()) -> int | None:
+        """The oldest slice that is kept for an aggregate."""
+        return min((part.from_us for part in self._parts(name, new)), default=None)
+
+    def _parts(self, name: str, new: Sequence[SlicePart] = ()) -> list[SlicePart]:
+        base = self._bases[self._members[name][1]]
+        return [part for part in (*(base.parts if base else ()), *new) if name in part.of]
+
+    def _results(self, shape: Shape, member: Aggregate, new: Sequence[SlicePart]) -> DataFrame:
+        closing = self._marks.closing(member.name, self._oldest_us(member.name, new))
+        found: list[SlicePart] = []
+        if closing is not None:
+            first, last = closing[0], closing[1] + member.window.size_us
+            parts = self._parts(member.name, new)
+            found = [each for each in parts if each.to_us >= first and each.from_us < last]
+        if found:
+            return results(shape, member, self._read(shape, found), closing)
+        known = self._state.nothing.get(member.name)
+        if known is None or not _same_session(known.sparkSession, self._session):
+            known = results(shape, member, self._session.createDataFrame([], shape.schema))
+            self._state.nothing[member.name] = known
+        return known
+
+    def _read(self, shape: Shape, parts: Iterable[SlicePart]) -> DataFrame:
+        paths = [f"{self._state.path}/{shape.group.name}/{part.name}" for part in parts]
+        return self._session.read.schema(shape.schema).parquet(*paths)
+
+    def _append(self, shape: Shape, name: str, of: tuple[str, ...], rows: DataFrame) -> _Written:
+        firsts = {member: self._marks.late_before_us(member) for member in of}
+        late = [
+            f"sum(IF({SLICE} < {number(first)}, {ROWS}, 0)) AS late{index}"
+            for index, first in enumerate(firsts.values())
+            if first is not None
+        ]
+        needed = _least(list(firsts.values()))
+        slices = sliced(shape, rows)
+        kept = SLICE if needed is None else f"IF({SLICE} >= {number(needed)}, {SLICE}, NULL)"
+        seen, written = self._write(shape, name, slices, kept, [f"max({NEWEST}) AS newest", *late], needed)
+        counts = {member: seen.get(f"late{index}") or 0 for index, member in enumerate(firsts)}
+        part = None if written is None else SlicePart(name, *written, 0, of)
+        return _Written(name, of, part, seen.get("newest"), counts)
+
+    def _merge(self, shape: Shape, name: str, parts: tuple[SlicePart, ...]) -> _Merged:
+        level, of = parts[0].level + 1, parts[0].of
+        needed = self._needed_us(of)
+        rows = self._read(shape, parts)
+        slices = merged(shape, rows if needed is None else rows.where(f"{SLICE} >= {number(needed)}"))
+        _, written = self._write(shape, name, slices, SLICE, [], None)
+        return _Merged(parts, _Written(name, of, None if written is None else SlicePart(name, *written, level, of)))
+
+    def _write(
+        self, shape: Shape, name: str, slices: DataFrame, kept: str, others: Sequence[str], first_us: int | None
+    ) -> tuple[dict[str, Any], tuple[int, int, int] | None]:
+        """Write slices; what was seen of them, and rows, first and last slice of what was kept, if anything was."""
+        seen = Observation()
+        metrics = (f"count({kept}) AS rows", f"min({kept}) AS from_us", f"max({kept}) AS to_us", *others)
+        observed = slices.observe(seen, *map(F.expr, metrics))
+        target = f"{self._state.path}/{shape.group.name}/{name}"
+        kept_slices(shape, observed, first_us).write.mode("overwrite").parquet(target)
+        handle: Any = seen._jo
+        found: dict[str, Any] = seen.get if handle.future().isCompleted() else {}
+        if not found.get("rows"):
+            return found, None
+        return found, (found["rows"], found["from_us"], found["to_us"])
+
+    def _written(self, name: str) -> list[_Written]:
+        return [self._told(name, job) for job in self._writing.get(name, ())]
+
+    def _told(self, name: str, job: Future[Any]) -> Any:
+        try:
+            return job.result()
+        except JettisonError:
+            raise
+        except Exception as error:
+            raise SinkError(
+                f"aggregate {name!r}: keeping the slices of batch {self._batch} failed ({type(error).__name__}: "
+                f"{reason_of(error)}). It is not committed: mend the cause and start again; it is repeated with its "
+                f"plan."
+            ) from error
+
+    def _after(
+        self, shape: Shape, base: SliceRecord | None, written: Sequence[_Written], joint: Sequence[_Merged]
+    ) -> SliceRecord:
+        """The record of this batch: its parts are added, merged ones replaced, those that no window needs left out."""
+        before = () if base is None else base.parts
+        replaced = {part.name for each in joint for part in each.parts}
+        made = [*written, *(each.into for each in joint)]
+        parts = [part for part in before if part.name not in replaced]
+        parts += [each.part for each in made if each.part is not None]
+        live = [part for part in parts if still_needed([part], self._needed_us(part.of))]
+        names = {part.name for part in before} | {each.name for each in made} | set(base.unwanted if base else ())
+        marks = {
+            member.name: self._marks.after(member.name, [e.newest_us for e in written if member.name in e.of])
+            for member in shape.group.members
+        }
+        gone = names - {part.name for part in live}
+        return SliceRecord(
+            self._batch, shape.told(), marks, tuple(live), tuple(sorted(gone)), None if base is None else base.batch
+        )
+
+    def _needed_us(self, names: Iterable[str]) -> int | None:
+        """The first slice that a later batch may need, for any of these aggregates."""
+        return _least([self._marks.open_us(name) for name in names])
+
+
+def _same_session(one: Any, other: Any) -> bool:
+    """Whether two handles are of the same session: PySpark makes a new one for every batch."""
+    return bool(one._jsparkSession.equals(other._jsparkSession))
+
+
+def _least(times: Sequence[int | None]) -> int | None:
+    """The least time; None where one is not known."""
+    known = [each for each in times if each is not None]
+    return min(known) if known and len(known) == len(times) else None
+
+
+def _too_many(parts: Sequence[SlicePart]) -> list[tuple[SlicePart, ...]]:
+    """Parts to merge, of the same aggregates each."""
+    ordered = sorted(parts, key=lambda part: part.of)
+    found = (to_merge(tuple(alike)) for _, alike in groupby(ordered, key=lambda part: part.of))
+    return [each for each in found if each]

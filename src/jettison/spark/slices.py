@@ -1,0 +1,197 @@
+"""Slices of windows as frames: rows become partials per (group, slice), partials of closing windows become results."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from jettison.errors import StartError
+from jettison.network.aggregates import Call, Recipe, parse_call, recipe
+from jettison.network.operators import Aggregate
+from jettison.network.schema import quoted
+from jettison.network.slices import SliceGroup
+from jettison.network.windows import END, START
+from jettison.spark.drops import HIDDEN, IDENTITY, TIME
+from jettison.spark.reasons import reason_of
+
+SLICE = "_jt_slice"
+ROWS = "_jt_rows"
+NEWEST = "_jt_newest"
+_START = "_jt_start"
+_COUNTED = "count(1)"
+_ORDER = f"struct({TIME}, {IDENTITY})"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What the slices of a group hold, and what becomes of it.
+
+    `partials` has, by column, the aggregate over rows and the one over partials; `finals`, by aggregate, the columns
+    of a result, and `used` those of partials; `schema` is that of slices as they are kept. A column is called after
+    what is in it: slices stay readable when an aggregate joins or leaves the group.
+    """
+
+    group: SliceGroup
+    partials: Mapping[str, tuple[str, str]]
+    finals: Mapping[str, tuple[str, ...]]
+    used: Mapping[str, tuple[str, ...]]
+    schema: StructType = field(default_factory=StructType)
+    parsed: dict[str, Column] = field(default_factory=dict, compare=False, repr=False)
+
+    def sql(self, text: str) -> Column:
+        """A SQL text that is the same in every batch as a Column, parsed once."""
+        if text not in self.parsed:
+            self.parsed[text] = F.expr(text)
+        return self.parsed[text]
+
+    def told(self) -> dict[str, str]:
+        """The shape in words, by aggregate: what must be the same for slices from before to be of use."""
+        types = {each.name: each.dataType.simpleString() for each in self.schema.fields}
+        by = ", ".join(f"{name} {types[name]}" for name in self.group.by)
+        return {
+            member.name: f"windows of {member.window.size_us} us every {member.window.slide_us} us by ({by}) with "
+            + ", ".join(f"{self.partials[column][0]} {types[column]}" for column in self.used[member.name])
+            for member in self.group.members
+        }
+
+
+def shape_of(group: SliceGroup, rows: DataFrame) -> Shape:
+    """The shape of a group's slices, as Spark's types have it."""
+    if TIME not in rows.columns:
+        raise StartError(
+            f"aggregate {group.name!r}: the rows of {group.tail!r} have lost their event time: let functions in "
+            f".apply() before it keep column {TIME!r}."
+        )
+    partials: dict[str, tuple[str, str]] = {ROWS: (_COUNTED, f"sum({ROWS})")}
+    finals: dict[str, tuple[str, ...]] = {}
+    used: dict[str, tuple[str, ...]] = {}
+    for member in group.members:
+        results = _analysed(member, rows)
+        made, columns = [], [ROWS]
+        for name, text in member.aggregates:
+            how = _recipe(member, text, rows)
+            names = [_column(partial.sql) for partial in how.partials]
+            columns += names
+            for partial, column in zip(how.partials, names, strict=True):
+                partials.setdefault(column, (partial.sql, _filled(partial.merge, names)))
+            kind = results.schema[name].dataType.simpleString()
+            made.append(f"CAST({_filled(how.final, names)} AS {kind}) AS {quoted(name)}")
+        finals[member.name], used[member.name] = tuple(made), tuple(dict.fromkeys(columns))
+    shape = Shape(group, partials, finals, used)
+    kept = kept_slices(shape, sliced(shape, rows))
+    # a sum of sums of decimals is wider than the sum: what is merged must be of the same type as what is not
+    types = {each.name: each.dataType.simpleString() for each in kept.schema.fields}
+    cast = {
+        column: (sql, f"CAST({merge} AS {types[column]})" if types[column].startswith("decimal") else merge)
+        for column, (sql, merge) in partials.items()
+    }
+    return Shape(group, cast, finals, used, kept.schema)
+
+
+def sliced(shape: Shape, rows: DataFrame) -> DataFrame:
+    """Rows as slices: one row per (group, slice) with its partials, its rows and its newest event time."""
+    at = f"unix_micros(CAST({TIME} AS timestamp))"
+    begins = f"{at} - pmod({at}, {shape.group.slice_us}L)"
+    keys = [shape.sql(f"{quoted(name)} AS {quoted(name)}") for name in shape.group.by]
+    made = [shape.sql(f"{sql} AS {column}") for column, (sql, _) in shape.partials.items()]
+    return rows.groupBy(*keys, shape.sql(f"{begins} AS {SLICE}")).agg(*made, shape.sql(f"max({at}) AS {NEWEST}"))
+
+
+def kept_slices(shape: Shape, slices: DataFrame, first_us: int | None = None) -> DataFrame:
+    """What is kept of new slices: those from the first that an open window needs on; none without event time."""
+    needed = f"{SLICE} IS NOT NULL" if first_us is None else f"{SLICE} >= {number(first_us)}"
+    names = [*map(quoted, shape.group.by), SLICE, *shape.partials]
+    return slices.where(shape.sql(needed) if first_us is None else F.expr(needed)).select(*map(shape.sql, names))
+
+
+def merged(shape: Shape, slices: DataFrame) -> DataFrame:
+    """Slices with one row per (group, slice)."""
+    return _grouped(shape, slices, SLICE)
+
+
+def results(shape: Shape, aggregate: Aggregate, slices: DataFrame, closing: tuple[int, int] | None = None) -> DataFrame:
+    """The results of windows, from slices: of those that begin between two times, or of all."""
+    window = aggregate.window
+    first, last = (None, None) if closing is None else map(number, closing)
+    if window.tumbling:
+        started = slices.withColumn(_START, shape.sql(f"{SLICE} - pmod({SLICE}, {window.slide_us}L)"))
+        if closing is not None:
+            started = started.where(f"{_START} >= {first} AND {_START} <= {last}")
+    else:
+        low = (
+            f"{SLICE} - {window.size_us}L - pmod({SLICE} - {window.size_us}L, {window.slide_us}L) + {window.slide_us}L"
+        )
+        high = f"{SLICE} - pmod({SLICE}, {window.slide_us}L)"
+        low = low if first is None else f"greatest({low}, {first})"
+        high = high if last is None else f"least({high}, {last})"
+        starts = f"explode(IF({low} <= {high}, sequence({low}, {high}, {window.slide_us}L), array()))"
+        started = slices.withColumn(_START, F.expr(starts))
+    by = [quoted(name) for name in window.by]
+    ends = f"timestamp_micros({_START} + {window.size_us}L)"
+    visible = [*by, f"timestamp_micros({_START}) AS {START}", f"{ends} AS {END}", *shape.finals[aggregate.name]]
+    hidden = [f"xxhash64({', '.join([*by, _START])}) AS {IDENTITY}", f"timestamp_micros({_START}) AS {TIME}"]
+    return _grouped(shape, started, _START).select(*map(shape.sql, [*visible, *hidden]))
+
+
+def number(value_us: int) -> str:
+    """A number that changes from batch to batch, in SQL, so that the code around it is not compiled anew."""
+    return f"array({value_us}L)[int({SLICE} & 0)]"
+
+
+def _grouped(shape: Shape, slices: DataFrame, moment: str) -> DataFrame:
+    keys = [quoted(name) for name in shape.group.by]
+    made = [f"{merge} AS {column}" for column, (_, merge) in shape.partials.items()]
+    return slices.groupBy(*map(shape.sql, [*keys, moment])).agg(*map(shape.sql, made))
+
+
+def _recipe(aggregate: Aggregate, text: str, rows: DataFrame) -> Recipe:
+    call: Call = parse_call(f"aggregate {aggregate.name!r}", text)
+    first = call.arguments[0]
+    kind = "" if first == "*" else rows.select(F.expr(first).alias("x")).schema["x"].dataType.simpleString()
+    return recipe(call, kind, _ORDER)
+
+
+def _analysed(aggregate: Aggregate, rows: DataFrame) -> DataFrame:
+    """The aggregates as Spark itself would compute them, to know the types and to let it complain."""
+    try:
+        keys = [F.expr(quoted(name)) for name in aggregate.window.by]
+        return rows.groupBy(*keys).agg(*(F.expr(f"{text} AS {quoted(name)}") for name, text in aggregate.aggregates))
+    except AnalysisException as error:
+        here = ", ".join(name for name in rows.columns if name not in HIDDEN)
+        raise StartError(f"aggregate {aggregate.name!r}: {reason_of(error)} Columns here: {here}.") from error
+
+
+def _column(sql: str) -> str:
+    """The column of a partial.
+
+    >>> _column("count(1)"), _column("sum(fare)")
+    ('_jt_rows', '_jt_bbef7e3d')
+    """
+    return ROWS if sql == _COUNTED else f"_jt_{hashlib.blake2b(sql.encode(), digest_size=4).hexdigest()}"
+
+
+def _filled(template: str, columns: list[str]) -> str:
+    """A template with the columns of its partials.
+
+    >>> _filled("try_divide(#0, #1)", ["_jt_p1", "_jt_p2"])
+    'try_divide(_jt_p1, _jt_p2)'
+    """
+    return re.sub(r"#(\d)", lambda found: columns[int(found[1])], template)
+
+
+def direct(group: SliceGroup, shape: Shape, rows: Mapping[tuple[str, ...], DataFrame]) -> dict[str, DataFrame]:
+    """The results of all windows of these rows, whether they are complete or not: for calibration and checks."""
+    found = {}
+    for names, frame in rows.items():
+        slices = kept_slices(shape, sliced(shape, frame))
+        for member in group.members:
+            if member.name in names:
+                found[member.name] = results(shape, member, slices)
+    return found

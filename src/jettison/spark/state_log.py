@@ -1,0 +1,74 @@
+"""Records of what an operator keeps in the checkpoint, batch by batch.
+
+checkpoint/state/<operator>/7.json   after batch 7
+
+A batch begins with what was written for the batches before it, whatever a broken try of its own has left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, Protocol, TypeVar
+
+from jettison.errors import CheckpointError
+from jettison.spark.files import Folder
+
+
+class Kept(Protocol):
+    """A record: what was kept after a batch. `gone` names folders that it refers to no more."""
+
+    @property
+    def batch(self) -> int: ...
+
+    @property
+    def before(self) -> int | None: ...
+
+    @property
+    def gone(self) -> tuple[str, ...]: ...
+
+    def to_json(self) -> str: ...
+
+
+R = TypeVar("R", bound=Kept)
+
+
+class StateLog(Generic[R]):
+    """The records of one operator. Only the last two are kept: no batch but the last one can be repeated."""
+
+    def __init__(self, folder: Folder, kind: str, name: str, from_json: Callable[[str], R]) -> None:
+        self._folder = folder
+        self._kind = kind
+        self._name = name
+        self._from_json = from_json
+        self._last: R | None = None
+
+    def latest(self, before: int | None = None) -> R | None:
+        """The last record of a batch before this one (of all, when left out); None where there is none."""
+        if self._last is not None and (before is None or self._last.batch < before):
+            return self._last
+        names = [name for name in self._folder.names(self._name) if name.endswith(".json")]
+        batches = sorted(int(name.removesuffix(".json")) for name in names)
+        fitting = [batch for batch in batches if before is None or batch < before]
+        if fitting:
+            return self._read(fitting[-1])
+        if batches and (kept := self._read(batches[0])).before is not None:
+            raise CheckpointError(
+                f"{self._kind} {self._name!r}: what batch {before} needs of the batches before it is gone, because "
+                f"batch {kept.before} was committed long ago: start with a new checkpoint."
+            )
+        return None
+
+    def write(self, record: R, base: R | None) -> None:
+        """Make a record the last one, then delete what neither it nor the one before it refers to."""
+        self._folder.write(f"{self._name}/{record.batch}.json", record.to_json())
+        self._last = record
+        if base is not None:
+            for name in base.gone:
+                self._folder.delete(f"{self._name}/{name}")
+            if base.before is not None:
+                self._folder.delete(f"{self._name}/{base.before}.json")
+
+    def _read(self, batch: int) -> R:
+        text = self._folder.read(f"{self._name}/{batch}.json")
+        assert text is not None
+        return self._from_json(text)
