@@ -24,6 +24,10 @@ settings.register_profile("local", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
+# Tests run every piece of Spark's code a few times: what the JVM's second compiler would gain it never earns back.
+QUICK_START = "-XX:TieredStopAtLevel=1"
+os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_START)
+
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:

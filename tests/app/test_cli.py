@@ -13,7 +13,7 @@ import sys
 import time
 import types
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
@@ -24,6 +24,9 @@ from jettison.app.plan import chosen_rows
 from jettison.errors import StartError
 from jettison.experiments import harness
 from jettison.network.spec import read_spec
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).resolve().parents[2]
 TAXI = ROOT / "examples" / "taxi.yaml"
@@ -497,34 +500,14 @@ def started(*arguments: object, cwd: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, cwd=cwd, env=environment)
 
 
-@pytest.mark.spark
-@pytest.mark.slow
-def test_run_of_the_example_reports(tmp_path: Path) -> None:
-    stdout, stderr = (process := started("run", TAXI, "--for", 12, cwd=tmp_path)).communicate(timeout=180)
-    assert process.returncode == 0, stderr
-    assert re.search(r"^network taxi: [1-9]\d* batches in \d+ s\n[1-9][\d,]* rows in", stdout, re.MULTILINE), stdout
-    for output in ("prices", "busy", "alarms"):
-        assert re.search(rf"^{output} +[\d,]+ +[\d.]+%", stdout, re.MULTILINE), stdout
-    assert "Traceback" not in stderr
-    assert list((tmp_path / "out" / "taxi" / "alarms").glob("batch=*"))
-
-
-@pytest.mark.spark
-@pytest.mark.slow
-def test_ctrl_c_ends_between_batches_and_reports(tmp_path: Path) -> None:
-    rate = {"kind": "constant", "rows_per_s": 2000}
-    spec = changed(tmp_path, "run", "sources", "trips", "generator", "rate", to=rate)
-    process = started("run", spec, "--metrics-port", 0, cwd=tmp_path)
+def stopped(process: subprocess.Popen[str], *written: Path, batches: int = 1) -> str:
+    """Wait until so many batches were written to each of these places, then press Ctrl-C; what it says in the end."""
+    deadline = time.monotonic() + 180
     try:
-        assert process.stderr is not None
-        for line in process.stderr:
-            if line.startswith("metrics: http://127.0.0.1:"):
-                break
-        deadline = time.monotonic() + 150
-        while not list((tmp_path / "out").glob("taxi/busy/batch=*")):
-            assert process.poll() is None
+        while min(len(list(place.glob("batch=*/_SUCCESS"))) for place in written) < batches:
+            assert process.poll() is None, process.communicate()[1]
             assert time.monotonic() < deadline
-            time.sleep(0.2)
+            time.sleep(0.1)
         process.send_signal(signal.SIGINT)
         stdout, stderr = process.communicate(timeout=120)
     finally:
@@ -532,7 +515,40 @@ def test_ctrl_c_ends_between_batches_and_reports(tmp_path: Path) -> None:
     assert process.returncode == 0, stderr
     assert "stopping after this batch" in stderr
     assert "Traceback" not in stderr
-    assert re.search(r"^network taxi: [1-9]\d* batches", stdout, re.MULTILINE), stdout
+    return stdout
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_ctrl_c_ends_the_example_between_batches_and_reports(tmp_path: Path) -> None:
+    process = started("run", TAXI, "--metrics-port", 0, cwd=tmp_path)
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.startswith("metrics: http://127.0.0.1:"):
+            break
+    out = tmp_path / "out" / "taxi"
+    stdout = stopped(process, out / "busy", out / "alarms")
+    assert re.search(r"^network taxi: [1-9]\d* batches in \d+ s\n[1-9][\d,]* rows in", stdout, re.MULTILINE), stdout
+    for output in ("prices", "busy", "alarms"):
+        assert re.search(rf"^{output} +[\d,]+ +[\d.]+%", stdout, re.MULTILINE), stdout
+
+
+def test_run_ends_after_so_many_seconds(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[object] = []
+    # the session is shared with other tests
+    monkeypatch.setattr(type(spark), "stop", lambda session: ended.append(session))
+    content = yaml.safe_load(TAXI.read_text(encoding="utf-8"))
+    content["run"]["sources"]["trips"]["generator"]["rate"] = {"kind": "constant", "rows_per_s": 2000}
+    content["run"]["sinks"] = {name: {"format": "noop"} for name in content["outputs"]}
+    spec = tmp_path / "short.yaml"
+    spec.write_text(yaml.safe_dump(content), encoding="utf-8")
+    began = time.monotonic()
+    result = jettison("run", spec, "--for", 2)
+    assert time.monotonic() - began >= 2
+    assert result.exit_code == 0, result.output
+    assert re.search(r"^network taxi: \d+ batches in \d+ s$", result.stdout, re.MULTILINE), result.stdout
+    assert len(ended) == 1
+    assert not spark.streams.active
 
 
 @pytest.mark.kafka
@@ -549,13 +565,11 @@ def test_the_kafka_example_reads_from_the_broker_that_jettison_starts(tmp_path: 
         assert broker.stdout is not None
         shown = [broker.stdout.readline() for _ in range(2)]
         assert shown[0].startswith(f"Kafka listens on 127.0.0.1:{port}; topic 'trips'"), broker.communicate()[1]
-        run = started("run", example, "--for", 10, cwd=tmp_path)
-        stdout, stderr = run.communicate(timeout=180)
-        assert run.returncode == 0, stderr
-        assert "Traceback" not in stderr
+        prices = tmp_path / "out" / "kafka" / "prices"
+        stdout = stopped(started("run", example, cwd=tmp_path), prices, batches=2)
         assert re.search(r"^[1-9][\d,]* rows in", stdout, re.MULTILINE), stdout
         assert re.search(r"^topic trips: [1-9][\d,]* rows/s arrive", stdout, re.MULTILINE), stdout
-        assert list((tmp_path / "out" / "kafka" / "prices").glob("batch=*/*.parquet"))
+        assert list(prices.glob("batch=*/*.parquet"))
         broker.send_signal(signal.SIGINT)
         assert broker.wait(60) == 0
     finally:

@@ -35,10 +35,10 @@ from jettison.spark.calibrate import assumed_profile
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
-def given_capacity() -> Capacity:
+def given_capacity(trigger_ms: float = 500.0) -> Capacity:
     """A small load that any machine can take; measuring the real capacity takes a minute."""
     profile = assumed_profile(taxi_network().graph)
-    return Capacity(2000.0, 1000.0, 200.0, 350.0, profile, frozenset({"scored"}))
+    return Capacity(2000.0, trigger_ms, 0.2 * trigger_ms, 350.0, profile, frozenset({"scored"}))
 
 
 def drawn(result: Result, folder: Path) -> None:
@@ -138,7 +138,7 @@ def test_recovery(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_kafka_lag(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
-    result = kafka_lag.run(quick=True, say=quiet, capacity=given_capacity(), broker=broker)
+    result = kafka_lag.run(quick=True, say=quiet, capacity=given_capacity(1000.0), broker=broker)
     assert {"max_lag_triggers", "native_max_lag_triggers"} <= set(result.metrics)
     assert {row["run"] for row in result.rows} == {"jettison", "native"}
     assert result.metrics["read_rows_per_s"] > 0
@@ -146,7 +146,7 @@ def test_kafka_lag(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
 
 
 def test_kafka_rate(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
-    result = kafka_rate.run(quick=True, say=quiet, capacity=given_capacity(), broker=broker)
+    result = kafka_rate.run(quick=True, say=quiet, capacity=given_capacity(1000.0), broker=broker)
     assert {"mean_error", "p90_error", "correlation"} <= set(result.metrics)
     assert abs(result.metrics["mean_error"]) < 0.3
     drawn(result, tmp_path)

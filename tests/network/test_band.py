@@ -44,7 +44,7 @@ class Model:
 batches = st.lists(st.tuples(*[st.lists(st.integers(0, 12), max_size=3)] * 2), min_size=1, max_size=40)
 
 
-@steady(300)
+@steady(150)
 @given(batches, st.integers(1, 8), st.integers(0, 8), st.booleans())
 def test_rows_that_come_in_time_meet_all_their_partners(
     steps: list[tuple[list[int], ...]], within: int, delay: int, merges: bool
@@ -93,7 +93,7 @@ def test_what_goes_can_meet_nothing_that_comes_in_time_and_what_stays_can(
     assert still_needed([part], None) == (part,)
 
 
-@steady(200)
+@steady(100)
 @given(st.integers(0, 700))
 def test_parts_stay_few_and_rows_are_rarely_written_again(count: int) -> None:
     parts: tuple[Part, ...] = ()

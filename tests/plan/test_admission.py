@@ -62,7 +62,7 @@ def planned(shedder: Shedder, problem: Problem) -> Plan:
 
 
 @every_shedder
-@steady(120)
+@steady(50)
 @given(dags(drops_us=DROPS_US), parts)
 def test_plans_certify_and_stand_at_inputs(name: str, case: Case, part: float) -> None:
     problem = problem_of(case, part)
@@ -79,7 +79,7 @@ def test_plans_certify_and_stand_at_inputs(name: str, case: Case, part: float) -
 
 
 @every_shedder
-@steady(80)
+@steady(25)
 @given(dags(), st.floats(0.0, 0.99))
 def test_no_more_is_shed_than_needed_where_judging_is_free(name: str, case: Case, part: float) -> None:
     problem = problem_of(case, part)
@@ -88,7 +88,7 @@ def test_no_more_is_shed_than_needed_where_judging_is_free(name: str, case: Case
 
 
 @every_shedder
-@steady(40)
+@steady(25)
 @given(dags(drops_us=DROPS_US), parts)
 def test_the_same_question_has_the_same_answer(name: str, case: Case, part: float) -> None:
     again = replace(case, rows=dict(reversed(case.rows.items())))
@@ -96,7 +96,7 @@ def test_the_same_question_has_the_same_answer(name: str, case: Case, part: floa
 
 
 @every_shedder
-@steady(60)
+@steady(30)
 @given(dags(drops_us=(0.0, 0.5)), st.floats(0.01, 10.0))
 def test_infeasible_when_unavoidable_work_alone_is_over_the_budget(name: str, case: Case, over_us: float) -> None:
     full = problem_of(case, 0.0)
@@ -128,7 +128,7 @@ def test_top_cost_takes_the_largest_load_first() -> None:
     assert keeps(plans[2]) == pytest.approx({"s1": 0.5, "s2": 0.0, "s3": 0.0})
 
 
-@steady(100)
+@steady(60)
 @given(dags(drops_us=DROPS_US), st.floats(0.0, 0.99))
 def test_top_cost_touches_no_input_while_a_larger_one_is_open(case: Case, part: float) -> None:
     problem = problem_of(case, part)
@@ -168,7 +168,7 @@ def level_us(loads_us: list[float], excess_us: float) -> float:
     return high
 
 
-@steady(150)
+@steady(80)
 @given(st.lists(st.floats(0.1, 1000.0), min_size=1, max_size=6), st.floats(0.01, 0.99))
 def test_uniform_is_water_filling(loads_us: list[float], part: float) -> None:
     excess_us = part * sum(loads_us)
@@ -185,7 +185,7 @@ def test_what_one_cannot_give_is_spread_evenly() -> None:
     assert shed_us(problem, plan) == pytest.approx({"s1": 60, "s2": 170, "s3": 185, "s4": 185})
 
 
-@steady(100)
+@steady(60)
 @given(st.lists(st.floats(1.0, 1000.0), min_size=1, max_size=6), st.floats(0.01, 0.99), st.floats(0.001, 2.0))
 def test_uniform_pays_for_judging(loads_us: list[float], part: float, drop_us: float) -> None:
     """Inputs that keep something give the same after judging; those that keep nothing had no more than that to give."""

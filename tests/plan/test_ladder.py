@@ -90,7 +90,7 @@ def test_the_finest_step_where_drops_are_free() -> None:
     assert ladder_for(0.0, 5.0).step_share == ladder_for(0.0, 0.0).step_share == FINEST_STEP_SHARE
 
 
-@steady(80)
+@steady(40)
 @given(dags(drops_us=(0.02, 0.2, 1.0)))
 def test_a_road_map_chooses_a_ladder_that_pays_at_every_drop(case: Case) -> None:
     """Thesis 3.5: STEP_SIZE > D / min L, over the arcs on which the road map ever puts a drop."""

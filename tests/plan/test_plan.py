@@ -31,7 +31,7 @@ plans = st.builds(
 )
 
 
-@steady(200)
+@steady(60)
 @given(plans)
 def test_json_round_trip(plan: Plan) -> None:
     assert Plan.from_json(plan.to_json()) == plan

@@ -42,7 +42,7 @@ def fig_3_3_case(**cost_us: float) -> Case:
 # --- rows ---------------------------------------------------------------------------------------------------------
 
 
-@steady(120)
+@steady(60)
 @given(dags())
 def test_the_first_row_sheds_nothing_and_the_last_everything(case: Case) -> None:
     road_map = road_map_of(case)
@@ -52,7 +52,7 @@ def test_the_first_row_sheds_nothing_and_the_last_everything(case: Case) -> None
     assert left == pytest.approx(problem_of(case).unavoidable_us, abs=1e-6)
 
 
-@steady(120)
+@steady(60)
 @given(dags())
 def test_savings_grow_strictly(case: Case) -> None:
     savings = road_map_of(case).savings_us(case.rows)
@@ -60,7 +60,7 @@ def test_savings_grow_strictly(case: Case) -> None:
     assert (np.diff(savings) > 0).all()
 
 
-@steady(120)
+@steady(40)
 @given(dags(drops_us=(0.02, 0.1, 0.5)))
 def test_savings_grow_strictly_where_drops_cost_something(case: Case) -> None:
     """Each row must save more than the one before after its drops are paid for, or a search can end in a worse row."""
@@ -71,7 +71,7 @@ def test_savings_grow_strictly_where_drops_cost_something(case: Case) -> None:
     )
 
 
-@steady(150)
+@steady(80)
 @given(dags(most_steps=8))
 def test_utility_never_rises(case: Case) -> None:
     assert (np.diff(road_map_of(case).utility) <= 1e-9).all()
@@ -98,7 +98,7 @@ def test_utility_never_rises_on_trees(case: Case) -> None:
     assert (np.diff(road_map_of(case).utility) <= 1e-9).all()
 
 
-@steady(80)
+@steady(30)
 @given(dags())
 def test_every_row_certifies(case: Case) -> None:
     road_map, at = road_map_of(case), problem_of(case)
@@ -107,7 +107,7 @@ def test_every_row_certifies(case: Case) -> None:
         certify(replace(at, budget_us=at.load_us - plan.saves_us), plan)
 
 
-@steady(80)
+@steady(40)
 @given(dags(drops_us=(0.0, 0.1, 0.5)))
 def test_what_a_row_claims_to_save_is_what_is_saved(case: Case) -> None:
     road_map, at = road_map_of(case), problem_of(case)
@@ -128,7 +128,7 @@ def test_rows_agree_with_a_second_opinion(case: Case) -> None:
     assert road_map.savings_us(case.rows) == pytest.approx(np.broadcast_to(full - work, len(road_map)), abs=1e-6)
 
 
-@steady(80)
+@steady(40)
 @given(dags())
 def test_drops_stand_only_at_inputs_and_splits_and_none_is_redundant(case: Case) -> None:
     road_map, allowed = road_map_of(case), set(drop_arcs(case.graph))
@@ -240,7 +240,7 @@ def test_a_deeper_drop_below_is_reduced_so_that_its_total_stays() -> None:
     assert ladder.between(1, 3) == 0.25
 
 
-@steady(120)
+@steady(60)
 @given(trees(most_locations=8))
 def test_totals_below_never_change_when_a_drop_moves_upstream(case: Case) -> None:
     """From row to row each output's total either stays or falls by ladder steps: nothing is lost by subsumption."""
@@ -268,7 +268,7 @@ def scan(savings: np.ndarray, excess_us: float, cursor: int) -> int | None:
     return row if row < len(savings) else None
 
 
-@steady(100)
+@steady(60)
 @given(dags(), st.data())
 def test_find_equals_a_scan_from_any_cursor(case: Case, data: st.DataObject) -> None:
     road_map = road_map_of(case)
@@ -307,7 +307,7 @@ def test_a_cursor_from_another_map_is_harmless(cursor: int) -> None:
 parts = st.floats(0.0, 1.3)
 
 
-@steady(100)
+@steady(60)
 @given(dags(drops_us=(0.0, 0.05)), parts)
 def test_plans_certify_and_nothing_is_dropped_below_capacity(case: Case, part: float) -> None:
     road_map, full = build_road_map(case.graph, case.profile, case.rows, COARSE), problem_of(case)
@@ -324,7 +324,7 @@ def test_plans_certify_and_nothing_is_dropped_below_capacity(case: Case, part: f
         assert plan.reason == "overload"
 
 
-@steady(120)
+@steady(60)
 @given(dags(drops_us=(0.0, 0.05), merge=True), st.floats(0.02, 0.98))
 def test_a_plan_saves_what_is_asked_and_hardly_more(case: Case, part: float) -> None:
     """A row alone overshoots by up to one level; a plan between two rows meets the budget, and is worth no less."""
@@ -351,7 +351,7 @@ def test_between_two_rows_a_drop_keeps_a_share_between() -> None:
     assert (plan.row, plan.saves_us, plan.delivered["o"]) == pytest.approx((1.4, 600.0, 0.4))
 
 
-@steady(80)
+@steady(50)
 @given(dags(), st.lists(parts, min_size=2, max_size=6))
 def test_more_capacity_is_never_worth_less(case: Case, shares: list[float]) -> None:
     shedder, full = RoadMapShedder(road_map_of(case)), problem_of(case)
@@ -361,7 +361,7 @@ def test_more_capacity_is_never_worth_less(case: Case, shares: list[float]) -> N
     assert all(low <= high + 1e-9 for low, high in pairwise(worth))
 
 
-@steady(120)
+@steady(60)
 @given(dags(merge=True), st.data())
 def test_plans_certify_when_the_mix_of_sources_has_changed(case: Case, data: st.DataObject) -> None:
     """A road map outlives the rates it was built with: its plans must still be true about what is delivered."""
@@ -375,7 +375,7 @@ def test_plans_certify_when_the_mix_of_sources_has_changed(case: Case, data: st.
     certify(at, plan)
 
 
-@steady(60)
+@steady(40)
 @given(trees(), st.data())
 def test_on_trees_plans_certify_whatever_the_mix(case: Case, data: st.DataObject) -> None:
     shedder = RoadMapShedder(road_map_of(case))

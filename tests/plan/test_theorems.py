@@ -49,7 +49,7 @@ def shortfall(case: Case, ladder: Ladder) -> np.ndarray:
     return np.asarray(best[first] - road_map.utility)
 
 
-@steady(150)
+@steady(100)
 @given(trees(most_locations=6))
 def test_theorem_1_every_row_is_optimal_where_streams_do_not_merge(case: Case) -> None:
     gaps = shortfall(case, Ladder(0.8))  # keeps 1, .2, .04, 0
@@ -174,7 +174,7 @@ def test_theorem_4_upstream_has_more_value(
     assert delivered_shares(at, upstream) == pytest.approx(delivered_shares(at, collective))
 
 
-@steady(100)
+@steady(60)
 @given(trees())
 def test_theorem_4_no_row_drops_on_all_arcs_of_a_split(case: Case) -> None:
     """Where the work before a split costs something, dropping on all of its arcs is never the plan."""

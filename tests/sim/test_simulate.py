@@ -87,9 +87,11 @@ def balance(case: Case, result: SimResult) -> tuple[float, float]:
 
 
 @schedulers
-@steady(20)
+@steady(25)
 @given(
-    case=st.one_of(trees(drops_us=(0.0, 0.1)), dags()), load=st.sampled_from((0.5, 1.5, 4.0)), shedding=st.booleans()
+    case=st.one_of(trees(4, drops_us=(0.0, 0.1)), dags(4)),
+    load=st.sampled_from((0.5, 1.5, 4.0)),
+    shedding=st.booleans(),
 )
 def test_every_tuple_is_accounted_for(scheduler: str, case: Case, load: float, shedding: bool) -> None:
     result = simulate(

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 import jettison as jt
 from jettison.network.fields import TAXI
-from jettison.plan.plan import Plan
+from jettison.plan.plan import Drop, Plan
 from jettison.spark.drops import identity_of, keeps
 from jettison.spark.files import LocalFolder
 from jettison.spark.generator import generate, generated
@@ -109,21 +109,29 @@ class Expected:
         self.fares: list[tuple[int, float]] = []
         self.alerts: list[tuple[int, float]] = []
         self.counts: dict[tuple[int, str], tuple[int, int]] = {}
-        for batch, plan in enumerate(plans):
-            rows = same_trips(spark, batch * per_batch, (batch + 1) * per_batch).selectExpr("*", identity_of(["trip"]))
-            paid = self._passed(rows, batch, "trips", plan).where("fare > 0")
-            fares = self._passed(paid, batch, "paid>narrow", plan)
-            alerts = self._passed(paid, batch, "paid>dear", plan).where("fare > 20")
-            self.fares += [(row.trip, row.fare) for row in fares.collect()]
-            self.alerts += [(row.trip, row.fare) for row in alerts.collect()]
+        # One job for all batches: every row with what each drop of any plan would do to it.
+        judged = {(arc, drop): f"kept{n}" for n, (arc, drop) in enumerate(dict.fromkeys(_drops(plans)))}
+        conditions = [f"{keeps(arc, drop)} AS {name}" for (arc, drop), name in judged.items()]
+        trips = same_trips(spark, 0, len(plans) * per_batch).selectExpr("*", identity_of(["trip"]))
+        rows = trips.selectExpr("trip", "fare", "fare > 0 AS paid", "fare > 20 AS dear", *conditions).collect()
 
-    def _passed(self, rows: DataFrame, batch: int, arc: str, plan: Plan) -> DataFrame:
-        drop = plan.drops.get(arc)
-        kept = rows if drop is None else rows.where(keeps(arc, drop))
-        if drop is not None or arc == "trips":
-            before = rows.count()
-            self.counts[batch, arc] = (before, before - kept.count())
-        return kept
+        def passed(batch: int, arc: str, plan: Plan, rows: list[Row]) -> list[Row]:
+            drop = plan.drops.get(arc)
+            kept = rows if drop is None else [row for row in rows if row[judged[arc, drop]]]
+            if drop is not None or arc == "trips":
+                self.counts[batch, arc] = (len(rows), len(rows) - len(kept))
+            return kept
+
+        for batch, plan in enumerate(plans):
+            here = [row for row in rows if row.trip // per_batch == batch]
+            paid = [row for row in passed(batch, "trips", plan, here) if row.paid]
+            self.fares += [(row.trip, row.fare) for row in passed(batch, "paid>narrow", plan, paid)]
+            self.alerts += [(row.trip, row.fare) for row in passed(batch, "paid>dear", plan, paid) if row.dear]
+
+
+def _drops(plans: Sequence[Plan]) -> Iterator[tuple[str, Drop]]:
+    for plan in plans:
+        yield from plan.drops.items()
 
 
 def pairs(rows: DataFrame) -> list[tuple[int, float]]:

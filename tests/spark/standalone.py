@@ -28,13 +28,19 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from tests.conftest import QUICK_START
+
 LOOPBACK = "127.0.0.1"
 START_TIMEOUT_S = 120.0
 STOP_TIMEOUT_S = 10.0
 TAIL_LINES = 30
 
 # What a session on the cluster must set: executors call the driver back, and everything stays on loopback.
-DRIVER_CONF = {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
+DRIVER_CONF = {
+    "spark.driver.host": LOOPBACK,
+    "spark.driver.bindAddress": LOOPBACK,
+    "spark.executor.extraJavaOptions": QUICK_START,
+}
 
 
 class ClusterError(RuntimeError):
@@ -78,7 +84,8 @@ class StandaloneCluster:
 
     def driver_env(self) -> dict[str, str]:
         """This process's environment for a driver whose executors run this very interpreter, on loopback."""
-        return _environment() | {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+        pythons = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+        return _environment() | pythons | {"SPARK_SUBMIT_OPTS": QUICK_START}
 
     def kill_worker(self, index: int) -> None:
         """SIGKILL the worker and its executors, as when a machine loses power."""
@@ -154,7 +161,7 @@ def _start(name: str, folder: Path, main_class: str, *arguments: str) -> Daemon:
         "SPARK_LOCAL_DIRS": str(home / "local"),
         "SPARK_DAEMON_MEMORY": "256m",
         # The master's REST server would listen on a fixed port, where two clusters collide.
-        "SPARK_DAEMON_JAVA_OPTS": "-Djava.net.preferIPv4Stack=true -Dspark.master.rest.enabled=false",
+        "SPARK_DAEMON_JAVA_OPTS": f"-Djava.net.preferIPv4Stack=true -Dspark.master.rest.enabled=false {QUICK_START}",
         "PYSPARK_PYTHON": sys.executable,
     }
     log = home / "log"

@@ -69,7 +69,7 @@ def _loss(draw: random.Random) -> tuple[tuple[float, float], ...]:
 def run(*, quick: bool, say: Say) -> Result:
     draw = random.Random(7)
     rows: list[dict[str, Any]] = []
-    networks = 40 if quick else 1000
+    networks = 24 if quick else 1000
     for number in range(networks):
         merge = number % 2 == 1
         if number % 100 == 0:

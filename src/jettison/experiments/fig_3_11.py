@@ -40,7 +40,7 @@ def run(*, quick: bool, say: Say) -> Result:
 def swept(quick: bool, say: Say) -> Mapping[str, Mapping[int, Loss]]:
     """Losses by shedder and rate, over several networks with even utilities (skew 0)."""
     say("simulating six shedders")
-    return _swept(_QUICK_RATES, 2, inputs=3, queries=4) if quick else _swept(_RATES, 10, inputs=4, queries=8)
+    return _swept(_QUICK_RATES, 1, inputs=3, queries=4) if quick else _swept(_RATES, 10, inputs=4, queries=8)
 
 
 @cache

@@ -23,7 +23,7 @@ Ratios = Mapping[int, Mapping[float, float]]
 
 def run(*, quick: bool, say: Say) -> Result:
     rates, skews = (_QUICK_RATES, _QUICK_SKEWS) if quick else (_RATES, _SKEWS)
-    networks, inputs, queries = (2, 3, 4) if quick else (10, 4, 8)
+    networks, inputs, queries = (1, 3, 4) if quick else (10, 4, 8)
     table = []
     ratios: dict[int, dict[float, float]] = {rate: {} for rate in rates}
     for skew in skews:

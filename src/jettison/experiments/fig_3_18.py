@@ -44,7 +44,7 @@ _TOLERANCE = 0.01
 
 def run(*, quick: bool, say: Say) -> Result:
     excesses = (1.0,) if quick else (0.25, 0.5, 1.0, 2.0)
-    batches, rounds, trigger_ms = (3, 1, 1000.0) if quick else (5, 1, 3000.0)
+    batches, rounds, trigger_ms = (2, 1, 1000.0) if quick else (5, 1, 3000.0)
     spark = local_session()
     graph = battalion_network().graph
     profile, shared = _ASSUMED, frozenset({"reports"})

@@ -34,7 +34,7 @@ Kind = TypeVar("Kind")
 
 
 def run(*, quick: bool, say: Say) -> Result:
-    rounds, batches, rows = (1, 4, 4_000) if quick else (4, 16, 40_000)
+    rounds, batches, rows = (1, 2, 2_000) if quick else (4, 16, 40_000)
     spark = local_session()
     variants: dict[str, Callable[[Any, Path, int, int], list[float]]] = {
         "jettison": _jettison,

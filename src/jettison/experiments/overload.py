@@ -29,7 +29,7 @@ _FIRST_BATCH_S = 60.0
 
 def run(*, quick: bool, say: Say, capacity: Capacity | None = None) -> Result:
     """Measure; `capacity` may be given to save the time of measuring it."""
-    seconds = 6.0 if quick else 60.0
+    seconds = 3.0 if quick else 60.0
     spark = local_session()
     capacity = capacity or measure_capacity(spark, taxi_network(), say, batches=6 if quick else 12)
     say(f"at capacity for {seconds / 3:.0f} s, nothing shed")

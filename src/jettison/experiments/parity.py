@@ -33,7 +33,7 @@ _LEAST_AGREE = 0.85
 
 def run(*, quick: bool, say: Say, capacity: Capacity | None = None) -> Result:
     """Compare; `capacity` may be given to save the time of measuring it."""
-    seconds = 12.0 if quick else 60.0
+    seconds = 8.0 if quick else 60.0
     spark = local_session()
     network = taxi_network(valued=True)
     capacity = capacity or measure_capacity(spark, network, say, batches=6 if quick else 12)

@@ -63,7 +63,7 @@ class _Stall:
 
 def run(*, quick: bool, say: Say, capacity: Capacity | None = None) -> Result:
     """Measure; `capacity` may be given to save the time of measuring it."""
-    warm_s, stall_s, after_s = (2.0, 6.0, 8.0) if quick else (20.0, 60.0, 40.0)
+    warm_s, stall_s, after_s = (1.0, 3.0, 3.0) if quick else (20.0, 60.0, 40.0)
     spark = local_session()
     capacity = capacity or measure_capacity(spark, taxi_network(), say, batches=6 if quick else 12)
     limit_s = _FRESH_TRIGGERS * capacity.trigger_ms / 1000
