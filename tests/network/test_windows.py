@@ -15,7 +15,7 @@ from jettison.network.needed import needed_columns
 from jettison.network.render import as_text
 from jettison.network.slices import meets_windows, readers_below, results_above, slice_groups
 from jettison.network.spec import from_yaml, read_spec, to_yaml
-from jettison.network.windows import watermark_us
+from jettison.network.windows import watermark_us, window_spec
 from jettison.plan.stale import stale_limits
 from jettison.statistics.load import load_coefficients
 from jettison.statistics.profile import Profile
@@ -251,3 +251,8 @@ def test_the_stocks_of_the_examples_are_those_of_the_thesis() -> None:
     coefficients = load_coefficients(graph, profile)
     through = 0.5 + 0.003 * (0.05 + 0.05 + 0.5 * (0.5 + 0.2 * 0.5))
     assert coefficients["traded>spans"] == pytest.approx(through), "results per row in, as any operator"
+
+
+@pytest.mark.parametrize(("text", "size_us"), [("1.001 seconds", 1_001_000), ("1.005 seconds", 1_005_000)])
+def test_parts_of_a_second_are_whole_microseconds(text: str, size_us: int) -> None:
+    assert window_spec("aggregate 'a'", text).size_us == size_us

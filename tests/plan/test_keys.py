@@ -145,3 +145,22 @@ def test_a_silent_source_is_not_closed_in_advance(name: str) -> None:
     plan = loop.decide({"s1": 5000, "s2": 500}, 10.0)
     if not name.startswith("input"):
         assert plan.keep("s2") > 0.9
+
+
+@pytest.mark.parametrize("budget_share", [0.15, 0.4, 0.6, 0.85])
+def test_where_only_one_side_knows_the_value_both_lose_the_same_keys(budget_share: float) -> None:
+    """Judged by value, one side would be closed at once while the other keeps its keys: pairs that nobody gets."""
+    net = Network("one-sided")
+    one = net.source("s1", "k int, x double, at timestamp", event_time="at")
+    two = net.source("s2", "k int, y double, at timestamp", event_time="at").select("k", "y", name="right")
+    joined_ = one.select("k", "x", name="left").join(two, on="k", within="1 minute", name="both")
+    joined_.output("o", qos=QoS(value=Value("x", [(0, 50, 0.25), (50, 100, 1.0)])))
+    profile = Profile({"s1": 1.0, "s2": 1.0, "both": 5.0, "o": 1.0}, {"both": 0.5})
+    road_map = build_road_map(net.graph, profile, ROWS)
+    for row in range(len(road_map)):
+        plan = road_map.plan(row, ROWS, "")
+        assert plan.keep("s1") == pytest.approx(plan.keep("s2")), row
+    problem, plan = planned(net.graph, profile, budget_share)
+    certify(problem, plan)
+    assert {type(drop) for drop in plan.drops.values()} == {ByKey}
+    assert plan.keep("s1") == pytest.approx(plan.keep("s2"))

@@ -162,3 +162,20 @@ def test_plans_by_value_serialise(case: Case) -> None:
     road_map = build_road_map(case.graph, case.profile, case.rows)
     plan = road_map.plan(len(road_map) // 2, case.rows, "overload")
     assert Plan.from_json(plan.to_json()) == plan
+
+
+@pytest.mark.parametrize("part", [0.13, 0.37, 0.61])
+def test_between_two_rows_by_chance_a_plan_is_by_chance(part: float) -> None:
+    """Where looking at values costs more than it gives, a mixture must not begin to look for want of rounding."""
+    net = Network("dear-looks")
+    value = Value("x", [(0, 50, 0.9), (50, 100, 1.0)])
+    net.source("s", "x double").with_columns({"w": "1"}, name="work").output("o", qos=QoS(value=value))
+    random = np.random.default_rng(5)
+    spread = random.random(net.graph.tracks.all[0].cells)
+    profile = Profile({"work": 10.0}, {}, look_us={"s": 4.0}, values={"s.x": tuple(spread / spread.sum())})
+    problem = Problem(net.graph, profile, {"s": 1000.0}, 0.0)
+    problem = problem.with_budget((1 - part) * problem.load_us)
+    plan = RoadMapShedder(build_road_map(net.graph, profile, problem.rows)).plan(problem)
+    assert isinstance(plan, Plan)
+    assert isinstance(plan.drops["s"], Random)
+    assert plan.saves_us == pytest.approx(part * problem.load_us, rel=1e-3)

@@ -56,7 +56,7 @@ class Situation:
         if self.answer.row == 0:
             return f"{load} row 0 suffices, nothing is shed."
         left = percent(self.load(self.answer.saves_us))
-        return f"{load} row {self.answer.row:.3g} of {len(self.road_map) - 1} is needed, which leaves {left}."
+        return f"{load} row {self.answer.row:.1f} of {len(self.road_map) - 1} is needed, which leaves {left}."
 
 
 def load_spec(path: Path) -> tuple[Spec, Graph]:

@@ -90,6 +90,7 @@ class Controller:
         self.infeasible: str | None = None
         self.road_map: RoadMap
         self._rest_ms = 0.0
+        self._rows: Mapping[str, float] = {}
         self._sending: frozenset[str] = frozenset()
         self._shedder = shedder_named(settings.shedder)
         self.stale_limits = stale_limits(graph)
@@ -130,6 +131,7 @@ class Controller:
         `queues` are tuples left waiting on arcs, `fresh` tells what of the batch is not stale, where that is known.
         """
         self._learn_rates(rows, now_ms)
+        self._rows = rows
         problem = Problem(self.graph, self.profile, rows, self.settings.budget_us)
         arriving = {name: rate * self.settings.trigger_ms / 1000 for name, rate in self.rows_per_s.items()}
         reading_us = sum(self.profile.read_us.get(name, 0.0) * count for name, count in arriving.items())
@@ -228,6 +230,8 @@ class Controller:
         self._built_for = self.profile
         by_value = self.settings.shedder == SEMANTIC
         self.road_map = build_road_map(self.graph, self.profile, rows_per_s, ladder, by_value=by_value)
+        if self.plan.row > 0 and not self.plan.stale:  # a place on the map before, where this one saves as much
+            self.plan = replace(self.plan, row=self.road_map.place_of(self.plan.saves_us, self._rows))
         self._rest_ms = 1000 * (self._clock() - began) / _REBUILD_TIME_SHARE
 
     def _learn_rates(self, rows: Mapping[str, int], now_ms: float) -> None:

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from jettison.errors import NetworkError
 from jettison.network.durations import duration_ms
 
+_ROUNDING = 1e-9
+
 START, END = "window_start", "window_end"
 """The columns of a result that say which window it is of."""
 
@@ -128,6 +130,6 @@ def window_spec(
 
 def _us(text: str, element: str, *, zero: bool = False) -> int:
     microseconds = 1000 * duration_ms(text, element, zero=zero)
-    if microseconds != round(microseconds):
+    if abs(microseconds - round(microseconds)) > _ROUNDING * max(1.0, microseconds):
         raise NetworkError(f"{element} is {text!r}: event times are in microseconds, so say a whole number of those.")
     return round(microseconds)

@@ -7,6 +7,8 @@ So above a join a drop is by the join's key, and the inputs of a join move toget
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from jettison.network.graph import Graph, arc_head, arc_name
 from jettison.network.lineage import origins
 from jettison.network.operators import StreamJoin
@@ -78,6 +80,12 @@ def moving_together(graph: Graph, arcs: tuple[str, ...]) -> list[frozenset[str]]
             if group not in groups and all(droppable(graph, arc) for arc in group):
                 groups.append(group)
     return groups
+
+
+def by_key_alone(graph: Graph, arcs: tuple[str, ...], judged: Container[str]) -> frozenset[str]:
+    """Arcs above joins that move with one that cannot be judged by value: there whole keys go, on all of them."""
+    groups = moving_together(graph, arcs)
+    return frozenset(arc for group in groups if any(each not in judged for each in group) for arc in group)
 
 
 def _nearest(graph: Graph, arc: str, arcs: tuple[str, ...]) -> list[str]:

@@ -28,7 +28,7 @@ from jettison.network.graph import Graph
 from jettison.plan.carry import Carried, carry
 from jettison.plan.certify import utility_of
 from jettison.plan.claims import OVERLOAD, WITHIN_BUDGET, not_enough
-from jettison.plan.keys import droppable, joins_below
+from jettison.plan.keys import by_key_alone, droppable, joins_below
 from jettison.plan.ladder import Ladder, ladder_for
 from jettison.plan.locations import Layout, layout
 from jettison.plan.outcome import Matrix, outcome
@@ -80,6 +80,14 @@ class RoadMap:
         low, part = divmod(min(max(position, 0.0), len(self) - 1.0), 1.0)
         before_us, after_us = self.saves_us[[int(low), min(int(low) + 1, len(self) - 1)]] @ self._entering(rows)
         return float((1.0 - part) * before_us + part * after_us)
+
+    def place_of(self, saved_us: float, rows: Mapping[str, float]) -> float:
+        """Where on the map so much is saved; its end where no row saves that."""
+        row = self.find(rows, saved_us)
+        if row is None or row == 0:
+            return len(self) - 1.0 if row is None else 0.0
+        before_us, after_us = (self.saves_us[[row - 1, row]] @ self._entering(rows)).tolist()
+        return float(row - 1 + (saved_us - before_us) / (after_us - before_us))
 
     def find(self, rows: Mapping[str, float], excess_us: float, cursor: float = 0) -> int | None:
         """The first row that saves at least `excess_us`, searched from the cursor on; None when no row does."""
@@ -136,8 +144,9 @@ class RoadMap:
         weights = np.array([1.0 - part, part])
         coming, kept = weights @ reaching, weights @ (reaching * two)
         for arc, locations in self.layout.by_arc.items():
-            if len(locations) > 1 and arc not in self.layout.judged:  # one share for cells that are not told apart
-                at = list(locations)
+            at = list(locations)
+            alike = arc not in self.layout.judged or bool((two[:, at] == two[:, at[:1]]).all())
+            if len(at) > 1 and alike:  # one share for cells that are not told apart
                 coming[at], kept[at] = coming[at].sum(), kept[at].sum()
         mixed = np.where(coming > 0, kept / np.where(coming > 0, coming, 1.0), two[1])
         return [float(share) for share in np.clip(mixed, 0.0, 1.0)]
@@ -185,7 +194,8 @@ class RoadMap:
     @cached_property
     def _whole(self) -> frozenset[str]:
         """Arcs whose cells are kept or dropped whole: a part by chance would leave k x k of a join's pairs."""
-        return frozenset(arc for arc in self.layout.judged if joins_below(self.graph, arc))
+        by_value = frozenset(self.layout.judged) - by_key_alone(self.graph, self.layout.arcs, self.layout.judged)
+        return frozenset(arc for arc in by_value if joins_below(self.graph, arc))
 
 
 class RoadMapShedder:

@@ -17,7 +17,7 @@ import numpy as np
 
 from jettison.network.graph import Graph
 from jettison.network.operators import Output
-from jettison.plan.keys import joins_below, moving_together
+from jettison.plan.keys import by_key_alone, joins_below, moving_together
 from jettison.plan.ladder import Ladder
 from jettison.plan.locations import Layout, drop_arcs
 
@@ -91,9 +91,10 @@ class Steps:
 
     def _all_moves(self, places: Layout, paying: frozenset[str]) -> list[Move]:
         found: dict[Move, None] = {}
+        self._by_value = frozenset(places.judged) - by_key_alone(self._graph, drop_arcs(self._graph), places.judged)
         for arc, locations in places.by_arc.items():
             joined = bool(joins_below(self._graph, arc))
-            if arc in places.judged:
+            if arc in self._by_value:
                 whole = sum(self._inflow[location] for location in locations)
                 for location in locations:
                     share = self._inflow[location] / whole if whole > 0 else 0.0
@@ -112,7 +113,7 @@ class Steps:
     def _together(self, places: Layout, arcs: frozenset[str]) -> list[Move]:
         """Moves of all these arcs at once: cell by cell where all can tell cells apart, else in one."""
         locations = sorted(location for arc in arcs for location in places.by_arc[arc])
-        if not all(arc in places.judged for arc in arcs):
+        if not arcs <= self._by_value:
             return [tuple(locations)]
         cells: dict[int, list[int]] = {}
         for location in locations:

@@ -1,4 +1,7 @@
-"""What of a batch is stale, counted before it is planned: only when there may be something, as it reads the source."""
+"""What of a batch is stale, counted before it is planned: only when there may be something, as it reads the source.
+
+A large batch is sampled: after an outage the backlog is many times a batch, and a time inside a payload must be parsed.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,8 @@ from jettison.network.graph import Graph
 from jettison.plan.plan import Plan
 from jettison.plan.stale import Fresh
 from jettison.spark.compile import BODY, Known, dropped_raw, raw_time
+
+_SAMPLE_ROWS = 50_000
 
 
 def may_be_stale(limits: Mapping[str, float], since_last_s: float | None, oldest_s: float | None) -> bool:
@@ -41,7 +46,9 @@ def count_fresh(
     for source in graph.sources:
         if not rows.get(source.name) or source.event_time is None:
             continue
-        frame, columns = raw[source.name], raw[source.name].columns
+        frame, columns, all_rows = raw[source.name], raw[source.name].columns, rows[source.name]
+        if all_rows > 2 * _SAMPLE_ROWS:
+            frame = frame.sample(fraction=_SAMPLE_ROWS / all_rows, seed=1)
         moment = raw_time(source, columns)
         if moment is None:
             frame = dropped_raw(source, frame, columns, Plan(), known)
@@ -50,8 +57,12 @@ def count_fresh(
             f"count_if(coalesce(unix_micros({moment}) >= {round(1e6 * (now_s - age))}L, true)) AS n{index}"
             for index, age in enumerate(ages)
         ]
-        row = frame.selectExpr(*metrics).first()
-        counts[source.name] = {age: 0 if row is None else int(row[index]) for index, age in enumerate(ages)}
+        row = frame.selectExpr("count(1) AS rows", *metrics).first()
+        seen = 0 if row is None else int(row["rows"])
+        counts[source.name] = {
+            age: round(all_rows * row[f"n{index}"] / seen) if row is not None and seen else 0
+            for index, age in enumerate(ages)
+        }
     shares = {arc: _share(graph, arc, rows, counts, limit, limits) for arc, limit in limits.items()}
     return Fresh({arc: now_s - limit for arc, limit in limits.items()}, shares)
 

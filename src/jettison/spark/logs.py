@@ -64,7 +64,7 @@ class PlanLog:
 class Ledger:
     """What was shed, where, when and why: rows of (batch, arc, rows_in, rows_shed, reason, plan_row)."""
 
-    COLUMNS = "batch long, arc string, rows_in long, rows_shed long, reason string, plan_row long"
+    COLUMNS = "batch long, arc string, rows_in long, rows_shed long, reason string, plan_row double"
 
     def __init__(self, folder: Folder) -> None:
         self._folder = folder

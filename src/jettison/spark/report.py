@@ -55,7 +55,7 @@ class Report:
             f"{self.rows_in:,} rows in, {self.rows_shed:,} shed on arcs ({shed:.1%} of rows in), "
             f"{self.rows_rejected:,} rejected",
             f"slowest batch {self.slowest_batch_ms:.0f} ms, {self.over_budget_batches} over budget; "
-            f"plan row {self.plan.row:.4g} ({self.plan.reason})",
+            f"plan row {self.plan.row:.1f} ({self.plan.reason})",
             f"{'output':<14}{'rows':>12}{'delivered':>10}{'utility':>8}{'p50':>8}{'p95':>8}{'p99':>8}{'max':>8}",
         ]
         for name, output in self.outputs.items():

@@ -261,8 +261,9 @@ class Run:
 
     def ledger(self) -> DataFrame:
         """What was shed: batch, arc, rows in, rows shed, reason, plan row."""
-        entries = [tuple(entry.values()) for entry in self._checkpoint.ledger.entries()]
-        return self._spark.createDataFrame(entries, Ledger.COLUMNS)
+        entries = self._checkpoint.ledger.entries()
+        rows = [tuple({**entry, "plan_row": float(entry["plan_row"])}.values()) for entry in entries]
+        return self._spark.createDataFrame(rows, Ledger.COLUMNS)
 
     @property
     def totals(self) -> Totals:

@@ -136,7 +136,8 @@ def results(shape: Shape, aggregate: Aggregate, slices: DataFrame, closing: tupl
     by = [quoted(name) for name in window.by]
     ends = f"timestamp_micros({_START} + {window.size_us}L)"
     visible = [*by, f"timestamp_micros({_START}) AS {START}", f"{ends} AS {END}", *shape.finals[aggregate.name]]
-    hidden = [f"xxhash64({', '.join([*by, _START])}) AS {IDENTITY}", f"timestamp_micros({_START}) AS {TIME}"]
+    missing = [f"{column} IS NULL" for column in by]  # a hash passes nulls over, and (7, null) is not (null, 7)
+    hidden = [f"xxhash64({', '.join([*by, *missing, _START])}) AS {IDENTITY}", f"timestamp_micros({_START}) AS {TIME}"]
     return _grouped(shape, started, _START).select(*map(shape.sql, [*visible, *hidden]))
 
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from jettison.network.graph import Graph
 from jettison.network.operators import Apply, Join, Where
+from jettison.network.slices import results_above
 from jettison.network.tracks import Track
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import ValueSample
@@ -108,8 +109,8 @@ class ValueModel:
 
     def _learn_ratio(self, track: Track, output: str, seen: Vector, expected: Vector) -> None:
         name = self._filter_before(track, output)
-        if name is None or expected.sum() <= 0:
-            return
+        if name is None or expected.sum() <= 0 or results_above(self._graph, output)[0]:
+            return  # how results of windows are spread says nothing of the rows that they were made of
         predicted = expected * float(seen.sum()) / float(expected.sum())
         # what is added tells little by few rows, and makes a rare cell no larger in the mean than it is
         factor = (seen + _DOUBT_ROWS) / (predicted + _DOUBT_ROWS)
