@@ -73,7 +73,7 @@ def check_groups(folder: Folder, now: Mapping[str, str]) -> None:
         if before.get(name, group) != group:
             raise CheckpointError(
                 f"aggregate {name!r}: the checkpoint keeps its slices under {before[name]!r}, and now it shares those "
-                f"of {group!r}: let {before[name]!r} stay the first of its stream, declare new ones behind it, or start "
+                f"of {group!r}: let {before[name]!r} stay the first of its stream, put new ones behind it, or start "
                 f"with a new checkpoint."
             )
     if now != before:
