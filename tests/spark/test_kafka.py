@@ -334,7 +334,7 @@ def test_a_topic_made_anew_is_read_from_its_first_record(
     broker.create(topic)
     send(broker.servers, topic, [trip(number) for number in range(1000, 1300)])  # longer than the old one was
     strict = start(passing(earliest(broker, topic)), tmp_path / "checkpoint", out)
-    with pytest.raises(jt.SourceError, match=f"topic '{topic}' was made anew"):
+    with pytest.raises(jt.SourceError, match="made anew"):  # Spark may see it first, and says less
         until(strict, lambda: False)
     ended(start(passing(source), tmp_path / "checkpoint", out), 300)
     delivered = sorted(row.trip for row in spark.read.parquet(f"{tmp_path}/out").collect())
@@ -367,7 +367,7 @@ def test_a_batch_that_is_repeated_on_a_topic_made_anew(
     new = range(1000, 1350 if longer else 1040)
     send(broker.servers, topic, [trip(number) for number in new])
     strict = start(passing(earliest(broker, topic)), checkpoint, out)
-    with pytest.raises(jt.SourceError, match=f"topic '{topic}' was made anew"):
+    with pytest.raises(jt.SourceError, match="made anew"):  # Spark may see it first, and says less
         until(strict, lambda: False)
     run = start(passing(earliest(broker, topic, fail_on_data_loss=False)), checkpoint, out)
     until(run, lambda: run.report().rows_in >= len(new))

@@ -57,10 +57,13 @@ def keeps(arc: str, drop: Drop, column: Callable[[str], str] = quoted) -> str:
 def is_fresh(since_s: float, time: str = TIME) -> str:
     """The condition, in SQL, that is true for rows not older than this, and for those without a time.
 
+    It asks for the time alone, so that of a backlog nothing else is parsed, not even what identifies a row.
+
     >>> is_fresh(12.5)
-    'coalesce(unix_micros(_jt_time) >= array(12500000L)[int(_jt_id & 0)], true)'
+    'coalesce(unix_micros(_jt_time) >= array(12500000L)[int(unix_micros(_jt_time) & 0)], true)'
     """
-    return f"coalesce(unix_micros({time}) >= array({round(1e6 * since_s)}L)[int({IDENTITY} & 0)], true)"
+    moment = f"unix_micros({time})"
+    return f"coalesce({moment} >= array({round(1e6 * since_s)}L)[int({moment} & 0)], true)"
 
 
 def passes(arc: str, plan: Plan) -> str | None:
