@@ -124,7 +124,7 @@ def _calibrated(
     fixed_ms = _TRIGGER_MS + max(_JOB_MS, empty_ms) * _jobs(graph)
     cost_us, read_us = _repeated(graph, shared, cost_us, read_us)
     look_us = {
-        source.name: _look_us(source, sample[source.name], counts[source.name], columns)
+        source.name: _look_us(source, sample[source.name], source_ms[source.name], counts[source.name], columns)
         for source in graph.sources
         if (columns := [column for column in valued_columns(graph, source.name) if source.payload is not None])
     }
@@ -159,7 +159,7 @@ def _spread(graph: Graph, operator: str, frame: DataFrame) -> dict[str, Sequence
     return found
 
 
-def _look_us(source: Source, rows: DataFrame, count: float, columns: Sequence[str]) -> float:
+def _look_us(source: Source, rows: DataFrame, source_ms: float, count: float, columns: Sequence[str]) -> float:
     """What it costs to parse the value that a drop judges by, alone, before the drop. Of what cannot be parsed alone
     the whole record is: that is no more than it costs anyway.
     """
@@ -167,10 +167,7 @@ def _look_us(source: Source, rows: DataFrame, count: float, columns: Sequence[st
     if not inside or source.payload != "json" or count < _TELLING_ROWS:
         return 0.0
     looked = rows.where(" AND ".join(f"xxhash64({look_at(source, column)}) <> 0" for column in inside))
-    # in turn: what runs later in a young JVM runs faster
-    times_ms = [(_once_ms(rows)[0], _once_ms(looked)[0]) for _ in range(_RUNS)]
-    extra_ms = min(after for _, after in times_ms) - min(before for before, _ in times_ms)
-    return max(0.0, 1000 * extra_ms / count)
+    return max(0.0, 1000 * (_time_ms(looked)[0] - source_ms) / count)
 
 
 def _jobs(graph: Graph) -> int:
