@@ -5,8 +5,8 @@ A simulation. The claims: the ratio of tuple utility lost, input-uniform over ra
 operator cannot save its work, so plans come to drop at the input as well).
 
 All loss graphs bend where three quarters are lost. At 300 % excess load, which is just that, taking the same from all
-is best, and the ratio can at most be 1. What two runs lose there differs by chance alone, some per mille either way, so
-the first claim is judged by the mean over the networks and its standard error.
+is best, and the ratio can at most be 1. What two runs lose there differs by chance, some per mille either way: the
+standard error is given beside the gain, and the check of the first claim may fail there by as much.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ from jettison.plan.shedders import RANDOM
 _INPUT_UNIFORM = "input-uniform"
 _EXCESS_PERCENT, _QUICK_EXCESS_PERCENT = (10, 25, 50, 100, 200, 300, 400, 900), (25, 400)
 _SKEWS = (0.0, 0.5, 1.0)
-_BEND_PERCENT = 300
-_ERRORS = 2.0
 _SAME = 1e-6
 
 Ratios = Mapping[float, Mapping[int, float]]
@@ -62,11 +60,8 @@ def run(*, quick: bool, say: Say) -> Result:
     least = min(table, key=lambda row: row["gain_percent"])
     averages = [sum(at.values()) / len(at) for at in ratios.values()]
     checks = {
-        "nowhere does the split lose more than the input (by over two standard errors)": all(
-            row["gain_percent"] >= -_ERRORS * row["standard_error_percent"] for row in table
-        ),
-        "the split loses less at all loads but where all graphs bend": all(
-            ratio > 1 for at in ratios.values() for excess, ratio in at.items() if excess != _BEND_PERCENT
+        "the input loses no less than the split anywhere": all(
+            ratio >= 1 - _SAME for at in ratios.values() for ratio in at.values()
         ),
         "the ratio rises with the skew": averages == sorted(averages) and averages[0] < averages[-1],
         "the ratio falls from the least excess load to the most": all(
