@@ -120,7 +120,8 @@ def _fitted(network: Network, profile: Profile, fixed_ms: float, us_per_row: flo
     reading = min(read_us, 0.5 * us_per_row)
     factor = (us_per_row - reading) / load_coefficients(network.graph, profile)[source]
     costs = {name: factor * cost for name, cost in profile.cost_us.items()}
-    return replace(profile, cost_us=costs, fixed_ms=fixed_ms, read_us={source: reading})
+    looks = {name: factor * cost for name, cost in profile.look_us.items()}
+    return replace(profile, cost_us=costs, look_us=looks, fixed_ms=fixed_ms, read_us={source: reading})
 
 
 def closed_loop(

@@ -120,12 +120,11 @@ class CostModel:
         work = [0.0] * len(self._segments)
         for arcs, segment, cost_us in self._steps:
             work[segment] += cost_us * sum([on[arc] for arc in arcs]) / 1000
-        read_us, look_us = self._start.read_us, self._start.look_us
-        reading = sum(read_us.get(source, 0.0) * count for source, count in rows.items()) / 1000
-        # to judge by value is a kind of reading: one value of every row, before the drop
-        reading += (
-            sum(look_us.get(source, 0.0) * rows.get(source, 0.0) for source in keeps if _by_value(keeps[source])) / 1000
-        )
+        for source, look_us in self._start.look_us.items():
+            # to judge by value is a part of parsing: one value of every row, before the drop
+            if _by_value(keeps.get(source, 1.0)):
+                work[self._segments.index(self._ends[source])] += look_us * rows.get(source, 0.0) / 1000
+        reading = sum(self._start.read_us.get(source, 0.0) * count for source, count in rows.items()) / 1000
         return [self._start.fixed_ms, reading, *work]
 
     def _refresh(self) -> None:
@@ -135,7 +134,7 @@ class CostModel:
             self._start,
             fixed_ms=self._start.fixed_ms * fixed,
             read_us={source: cost * reading for source, cost in self._start.read_us.items()},
-            look_us={source: cost * reading for source, cost in self._start.look_us.items()},
+            look_us={source: cost * factor[self._ends[source]] for source, cost in self._start.look_us.items()},
             cost_us={name: cost * factor[self._ends[name]] for name, cost in self._start.cost_us.items()},
             selectivity={name: value.get() or 0.0 for name, value in self._selectivity.items()},
             values=self._values.get(),
