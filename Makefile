@@ -27,8 +27,8 @@ demo-kafka: java $(STAMP) ## the demo with trips from a Kafka broker
 	$(BIN)/jettison demo --kafka
 
 test: java $(STAMP) ## all tests: core first (seconds), then those that need Spark
-	$(BIN)/python -m pytest -m core --durations=10
-	$(BIN)/python -m pytest -m "not core" --durations=10
+	$(BIN)/python -m pytest -m core -n 2 --durations=10
+	$(BIN)/python -m pytest -m "not core" -n 2 --dist worksteal --durations=10
 
 check: $(STAMP) ## lint, format, types, import rules (reports all four, then fails if any did)
 	@failed=''; \

@@ -117,8 +117,8 @@ def test_fig_3_18(spark: SparkSession, tmp_path: Path) -> None:
     drawn(result, tmp_path)
 
 
-def test_stale(spark: SparkSession, tmp_path: Path) -> None:
-    result = stale.run(quick=True, say=quiet, capacity=given_capacity())
+def test_stale(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
+    result = stale.run(quick=True, say=quiet, capacity=given_capacity(), broker=broker)
     assert {"recover_s", "recover_s_without"} <= set(result.metrics)
     drawn(result, tmp_path)
 

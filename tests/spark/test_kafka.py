@@ -203,6 +203,42 @@ def test_when_reading_alone_is_too_much_the_newest_records_are_read(
     assert run.report().rows_shed == 1000 - len(out.rows)
 
 
+def test_stale_records_are_passed_over_unread(spark: SparkSession, broker: Broker, topic: str, tmp_path: Path) -> None:
+    now_ms = int(1000 * time.time())
+    producer = Producer({"bootstrap.servers": broker.servers})
+    for number in range(500):
+        # the last hundred were told of an hour ago and are young: to be read, and found stale by what they tell
+        minutes = 0 if number < 300 else 60
+        value = {"trip": number, "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now_ms / 1000 - 60 * minutes))}
+        sent_ms = now_ms - (3_600_000 if number < 200 else 0)
+        producer.produce(topic, value=json.dumps(value), timestamp=sent_ms, partition=number % 2)
+    producer.flush()
+    dear = Profile({"trips": 1.0, "out": 500.0}, {}, fixed_ms=10.0)  # 180 ms: 340 of them
+    out = jt.memory()
+    source = earliest(broker, topic, schema="trip long, at timestamp")
+    net = passing(source, event_time="at")
+    run = ended(start(net, tmp_path, out, profile=dear, stale="10 minutes"), 500)
+
+    (sample, plan), *_ = run.history
+    assert sample.skipped == {"trips": 200}
+    assert sample.rows_in == {"trips": 300}
+    assert plan.reason == "stale"
+    assert (plan.delivered["out"], plan.worth["out"]) == (pytest.approx(0.6), pytest.approx(1.0))
+    assert sorted(row.trip for row in out.rows) == list(range(200, 500)), "what is left fits, whatever its time"
+
+
+def test_nothing_is_stale_while_there_is_time_for_it(
+    spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    producer = Producer({"bootstrap.servers": broker.servers})
+    producer.produce(topic, value=b'{"trip": 1, "at": "2026-01-01T00:00:00Z"}', timestamp=1_000_000)
+    producer.flush()
+    out = jt.memory()
+    net = passing(earliest(broker, topic, schema="trip long, at timestamp"), event_time="at")
+    ended(start(net, tmp_path, out, stale="10 minutes"), 1)
+    assert [row.trip for row in out.rows] == [1]
+
+
 def test_what_somebody_keeps_is_read(spark: SparkSession, broker: Broker, topic: str, tmp_path: Path) -> None:
     send(broker.servers, topic, [trip(number) for number in range(300)])
     dear = Profile({"trips": 1.0, "out": 1.0}, {}, fixed_ms=10.0, read_us={"trips": 1000.0})

@@ -119,6 +119,19 @@ class Controller:
             return 1.0
         return max(_LEAST_READ_SHARE, most_us / passable_us)
 
+    def would_shed(self, rows: Mapping[str, int]) -> bool:
+        """Whether so many rows are too much, and shedding is on."""
+        problem = Problem(self.graph, self.profile, rows, self.settings.budget_us)
+        return self.settings.shedding and problem.load_us > problem.budget_us
+
+    def can_look(self, rows: Mapping[str, int]) -> bool:
+        """Whether there is time to look at one value of each of these rows: to read them, look, and read them again.
+
+        A backlog for which there is not is thinned out by chance; that is sooner done, and the next batch is fresh.
+        """
+        cost_us = {name: 2 * self.profile.read_us.get(name, 0.0) + self.profile.look_us.get(name, 0.0) for name in rows}
+        return sum(cost_us[name] * count for name, count in rows.items()) <= self.settings.budget_us
+
     def decide(
         self,
         rows: Mapping[str, int],

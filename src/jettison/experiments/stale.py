@@ -1,7 +1,9 @@
 """After a stall the old backlog makes way for the new: how soon results are fresh again, and what is delivered of them.
 
-A sink hangs for a minute while trips keep coming at the network's capacity. Then the whole backlog comes in one batch.
-With `stale` what is older than two triggers goes first; without it old and new are thinned out alike.
+A sink hangs for a minute while trips keep coming into a Kafka topic at the network's capacity. Then the whole backlog
+comes in one batch. With `stale` what is older than two triggers goes first: the broker tells from which offset on
+records are younger, and those before it are passed over unread. Without it as many of the newest are read as there is
+time for, and old and new of these are thinned out alike.
 """
 
 from __future__ import annotations
@@ -12,13 +14,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from jettison.experiments.capacity import Capacity, measure_capacity
+from jettison.experiments.broker import Broker
+from jettison.experiments.capacity import Capacity
 from jettison.experiments.harness import Result, Say
+from jettison.experiments.kafka_runs import kafka_capacity, running_broker
+from jettison.experiments.producer import producing
 from jettison.experiments.timeline import draw, table
 from jettison.experiments.workload import taxi_network
-from jettison.network.fields import TAXI_PAYLOAD
+from jettison.network.kafka import Kafka
 from jettison.network.rates import Constant
-from jettison.spark.generator import generate
 from jettison.spark.runtime import Run, start
 from jettison.spark.session import local_session
 from jettison.statistics.samples import BatchSample
@@ -61,22 +65,24 @@ class _Stall:
         return sum(count for number, count in self.delivered.items() if number * _BIN >= trip)
 
 
-def run(*, quick: bool, say: Say, capacity: Capacity | None = None) -> Result:
-    """Measure; `capacity` may be given to save the time of measuring it."""
+def run(*, quick: bool, say: Say, capacity: Capacity | None = None, broker: Broker | None = None) -> Result:
+    """Measure; `capacity` and a broker may be given to save time."""
     warm_s, stall_s, after_s = (1.0, 3.0, 3.0) if quick else (20.0, 60.0, 40.0)
-    spark = local_session()
-    capacity = capacity or measure_capacity(spark, taxi_network(), say, batches=6 if quick else 12)
-    limit_s = _FRESH_TRIGGERS * capacity.trigger_ms / 1000
+    spark = local_session(kafka=True)
     runs: dict[str, tuple[Run, _Stall]] = {}
-    for label, stale, shedding in (
-        ("stale first", f"{1000 * limit_s:.0f} milliseconds", True),
-        ("by chance", None, True),
-        ("nothing shed", None, False),
-    ):
-        if quick and not shedding:
-            continue
-        say(f"{label}: {stall_s:.0f} s stall at 1 x capacity")
-        runs[label] = _stalled(spark, capacity, _Stall(warm_s, stall_s), after_s, stale=stale, shedding=shedding)
+    with running_broker(say, broker) as kafka:
+        capacity = capacity or kafka_capacity(spark, kafka, say, batches=4 if quick else 8)
+        limit_s = _FRESH_TRIGGERS * capacity.trigger_ms / 1000
+        for label, stale, shedding in (
+            ("stale first", f"{1000 * limit_s:.0f} milliseconds", True),
+            ("by chance", None, True),
+            ("nothing shed", None, False),
+        ):
+            if quick and not shedding:
+                continue
+            say(f"{label}: {stall_s:.0f} s stall at 1 x capacity")
+            stall = _Stall(warm_s, stall_s)
+            runs[label] = _stalled(kafka, capacity, stall, after_s, stale=stale, shedding=shedding)
     recovered = {label: _recovered_s(*each, limit_s, after_s) for label, each in runs.items()}
     fresh = {label: _fresh_share(*each, limit_s * capacity.rows_per_s) for label, each in runs.items()}
     metrics = {
@@ -105,14 +111,14 @@ def run(*, quick: bool, say: Say, capacity: Capacity | None = None) -> Result:
 
 
 def _stalled(
-    spark: Any, capacity: Capacity, stall: _Stall, after_s: float, *, stale: str | None, shedding: bool
+    broker: Broker, capacity: Capacity, stall: _Stall, after_s: float, *, stale: str | None, shedding: bool
 ) -> tuple[Run, _Stall]:
-    network = taxi_network()
+    topic = f"stall-{'first' if stale else 'chance' if shedding else 'none'}"
+    broker.create(topic)
     with tempfile.TemporaryDirectory(prefix="jettison-stale-") as name:
         running = start(
-            network,
-            {"trips": generate(spark, TAXI_PAYLOAD, rate=Constant(capacity.rows_per_s))},
-            {"fares": _discard, "routes": stall.look, "alerts": stall.hang},
+            taxi_network(Kafka(broker.servers, topic, starting_offsets="earliest")),
+            sinks={"fares": _discard, "routes": stall.look, "alerts": stall.hang},
             trigger=capacity.trigger,
             headroom=0.9,
             checkpoint=str(Path(name) / "checkpoint"),
@@ -121,12 +127,16 @@ def _stalled(
             profile=capacity.profile,
             shared=capacity.shared,
         )
-        deadline = time.monotonic() + 300
-        while stall.ended_s is None and time.monotonic() < deadline:
-            if running.await_termination(timeout=0.2):
-                break
-        running.await_termination(timeout=after_s)
-        running.stop()
+        rate = Constant(capacity.rows_per_s)
+        with producing(broker.servers, topic, rate, 3600.0, Path(name) / "sent") as producer:
+            deadline = time.monotonic() + 300
+            while stall.ended_s is None and time.monotonic() < deadline:
+                if producer.poll() is not None:
+                    raise RuntimeError(f"the producer ended with code {producer.returncode}")
+                if running.await_termination(timeout=0.2):
+                    break
+            running.await_termination(timeout=after_s)
+            running.stop()
     return running, stall
 
 
@@ -162,10 +172,14 @@ def _fresh_share(running: Run, stall: _Stall, fresh_trips: float) -> float:
     entered, passed, numbered = 0, 0, 0
     for sample, plan in running.history:
         if sample.batch <= first.batch:
-            numbered += sample.rows_in["trips"]
+            numbered += _arrived(sample)
         if sample.batch < first.batch and not plan.sheds:
             entered += sample.rows_in["trips"]
             passed += sample.outputs["routes"].rows
-    fresh = min(fresh_trips, first.rows_in["trips"])
+    fresh = min(fresh_trips, _arrived(first))
     paid_share = passed / max(1, entered)  # what is not shed must still pass a filter
     return stall.delivered_from(numbered - fresh) / max(1.0, fresh * paid_share)
+
+
+def _arrived(sample: BatchSample) -> int:
+    return sample.rows_in["trips"] + sample.skipped.get("trips", 0)

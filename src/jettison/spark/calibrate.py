@@ -127,7 +127,7 @@ def _calibrated(
         # one value of a record is no more than the record
         source.name: min(_look_us(source, sample[source.name], columns), cost_us[source.name])
         for source in graph.sources
-        if (columns := [column for column in valued_columns(graph, source.name) if source.payload is not None])
+        if (columns := _looked_at(graph, source))
     }
     cost_us, read_us, look_us = _repeated(graph, shared, cost_us, read_us, look_us)
     profile = Profile(cost_us, passes, fixed_ms, read_us, drop_us=_DROP_US, look_us=look_us, values=values)
@@ -159,6 +159,13 @@ def _spread(graph: Graph, operator: str, frame: DataFrame) -> dict[str, Sequence
             counts[-1] += sample.others
             found[place] = [float(share) for share in counts / counts.sum()]
     return found
+
+
+def _looked_at(graph: Graph, source: Source) -> Sequence[str]:
+    """What a drop at a source may judge by: the values that outputs are valued by, else the time."""
+    if source.payload is None:
+        return ()
+    return valued_columns(graph, source.name) or ([source.event_time] if source.event_time is not None else [])
 
 
 def _look_us(source: Source, rows: DataFrame, columns: Sequence[str]) -> float:

@@ -14,7 +14,7 @@ from jettison.network.graph import Graph
 from jettison.spark.checkpoint import Checkpoint
 from jettison.spark.kafka import hint, read_between
 from jettison.spark.logs import Logged
-from jettison.spark.offsets import Offsets, batch_offsets, is_kafka, kafka_batch, rows_between
+from jettison.spark.offsets import KafkaBatch, Offsets, batch_offsets, is_kafka, kafka_batch, rows_between
 from jettison.spark.stream import count_rows
 from jettison.spark.watch import Watch
 from jettison.statistics.arrival import TopicSample
@@ -23,7 +23,7 @@ from jettison.statistics.arrival import TopicSample
 @dataclass(frozen=True)
 class Reading:
     """Rows by source. Of Kafka, by source: records that are gone, the topics' identities, the range that is read where
-    that is not Spark's own, and how many records are passed over unread.
+    that is not Spark's own, and how many records are passed over unread, of those how many because they are stale.
     """
 
     rows: Mapping[str, int]
@@ -32,6 +32,7 @@ class Reading:
     begins: Mapping[str, Offsets] = field(default_factory=dict)
     ends: Mapping[str, Offsets] = field(default_factory=dict)
     skipped: Mapping[str, int] = field(default_factory=dict)
+    stale: Mapping[str, int] = field(default_factory=dict)
 
 
 class Reader:
@@ -79,23 +80,53 @@ class Reader:
 
     def skipping(self, reading: Reading, share: float, names: frozenset[str], batch: int) -> Reading:
         """The same batch with only the newest `share` of each partition read; the rest is passed over."""
-        offsets = self._offsets(batch) or {}
-        rows, skipped = dict(reading.rows), {}
-        begins, ends = dict(reading.begins), dict(reading.ends)
         for name in names:
-            begin, end = begins.get(name, offsets[name][0]), ends.get(name, offsets[name][1])
-            if not (is_kafka(begin) and is_kafka(end)):
-                continue  # nothing has come from there yet
-            whole = kafka_batch(begin, end)
-            begins[name] = {
-                topic: {number: whole.ends[topic][number] - ceil(share * size) for number, size in sizes.items()}
-                for topic, sizes in whole.sizes.items()
+            whole = self._range(reading, name, batch)
+            if whole is not None:
+                left = {
+                    topic: {number: whole.ends[topic][number] - ceil(share * size) for number, size in sizes.items()}
+                    for topic, sizes in whole.sizes.items()
+                }
+                reading = self._from(reading, name, left, whole)
+        return reading
+
+    def skipping_stale(self, reading: Reading, since_s: Mapping[str, float], batch: int) -> Reading:
+        """The same batch without the records that came before these moments, by source: they are passed over unread."""
+        for name, moment_s in since_s.items():
+            whole = self._range(reading, name, batch)
+            wanted = None if whole is None else self._watches[name].since(moment_s, whole.ends)
+            if whole is None or wanted is None:
+                continue
+            left = {
+                topic: {
+                    number: max(wanted[topic][number], end - whole.sizes[topic][number]) for number, end in ends.items()
+                }
+                for topic, ends in whole.ends.items()
             }
-            ends[name] = whole.ends
-            left = sum(ceil(share * size) for sizes in whole.sizes.values() for size in sizes.values())
-            skipped[name] = rows[name] - min(left, rows[name])
-            rows[name] = min(left, rows[name])
-        return replace(reading, rows=rows, begins=begins, ends=ends, skipped=skipped)
+            if left != whole.begins:
+                rows = reading.rows[name]
+                reading = self._from(reading, name, left, whole)
+                reading = replace(reading, stale={**reading.stale, name: rows - reading.rows[name]})
+        return reading
+
+    def _range(self, reading: Reading, name: str, batch: int) -> KafkaBatch | None:
+        """What a batch reads of one source; None when nothing has come from there yet."""
+        offsets = self._offsets(batch) or {}
+        begin = reading.begins.get(name) or offsets[name][0]
+        end = reading.ends.get(name) or offsets[name][1]
+        return kafka_batch(begin, end) if is_kafka(begin) and is_kafka(end) else None
+
+    def _from(self, reading: Reading, name: str, begin: Offsets, whole: KafkaBatch) -> Reading:
+        """The same with one source read from later offsets on."""
+        left = sum(end - begin[topic][number] for topic, ends in whole.ends.items() for number, end in ends.items())
+        left = min(left, reading.rows[name])
+        return replace(
+            reading,
+            rows={**reading.rows, name: left},
+            begins={**reading.begins, name: begin},
+            ends={**reading.ends, name: whole.ends},
+            skipped={**reading.skipped, name: reading.skipped.get(name, 0) + reading.rows[name] - left},
+        )
 
     def again(self, logged: Logged, batch: int) -> Reading:
         """What a batch that is repeated reads: what it read before, less the records of topics that are others now."""

@@ -376,20 +376,29 @@ class Run:
         self._after_s = time.time() - ended
 
     def _fresh(self, raw: Mapping[str, DataFrame], rows: Mapping[str, int], now_s: float) -> Fresh | None:
-        """What of a batch is not stale, where some of it may be and there is too much of it."""
-        limits = self.controller.stale_limits
-        since_s = None if self._planned_s is None else now_s - self._planned_s
+        """What of a batch is not stale, where some of it may be, there is too much of it, and there is time to look."""
+        limits = self._stale_limits(rows, now_s)
         self._planned_s = now_s
-        if not self.settings.shedding or not may_be_stale(limits, since_s, self._oldest_s):
-            return None
-        problem = Problem(self.graph, self.controller.profile, rows, self.settings.budget_us)
-        if problem.load_us <= problem.budget_us:
+        if not limits or not self.controller.can_look(rows):
             return None
         return count_fresh(self.graph, raw, rows, limits, now_s, self._runner.known)
 
+    def _stale_limits(self, rows: Mapping[str, int], now_s: float) -> Mapping[str, float]:
+        """How old rows may be, by arc; nothing where none are as old as that, or none of them is too many."""
+        limits = self.controller.stale_limits
+        since_s = None if self._planned_s is None else now_s - self._planned_s
+        return limits if may_be_stale(limits, since_s, self._oldest_s) and self.controller.would_shed(rows) else {}
+
     def _passing_over(self, reading: Reading, batch: int) -> Reading:
-        """Leave records unread when reading alone is too much, but for sources whose shed rows somebody keeps."""
+        """Leave records unread that are stale, when there is too much, and more of them when reading alone is.
+
+        Not of sources whose shed rows somebody keeps.
+        """
         names = self._reader.skippable - self._runner.kept_sources
+        now_s = time.time()
+        limits = self._stale_limits(reading.rows, now_s)
+        since_s = {name: now_s - limit for name, limit in limits.items() if name in names}
+        reading = self._reader.skipping_stale(reading, since_s, batch)
         share = self.controller.read_share(reading.rows, names)
         return reading if share >= 1 else self._reader.skipping(reading, share, names, batch)
 
@@ -444,15 +453,21 @@ def _entries(sample: BatchSample, plan: Plan) -> list[dict[str, Any]]:
 
 
 def _of_what_was_read(graph: Graph, plan: Plan, reading: Reading) -> Plan:
-    """The plan with the shares that outputs get of what arrived, records passed over unread included."""
-    if not reading.skipped:
+    """The plan with the shares that outputs get of what arrived, records passed over unread included.
+
+    Those that were stale are worth nothing.
+    """
+    if not any(reading.skipped.values()):
         return plan
-    delivered = {}
+    delivered, worth = {}, {}
     for output in graph.outputs:
         above = [source.name for source in graph.sources if output.name in graph.outputs_below(source.name)]
         read = sum(reading.rows[name] for name in above)
         arrived = read + sum(reading.skipped.get(name, 0) for name in above)
+        fresh = arrived - sum(reading.stale.get(name, 0) for name in above)
         share = plan.delivered.get(output.name, 1.0)
         delivered[output.name] = share * read / arrived if arrived else share
-    reason = plan.reason if plan.sheds else "reading alone is too much"
-    return replace(plan, delivered=delivered, reason=reason)
+        if output.name in plan.worth or fresh < arrived:
+            worth[output.name] = plan.worth.get(output.name, share) * (read / fresh if fresh else 1.0)
+    why = "stale" if reading.stale == reading.skipped else "reading alone is too much"
+    return replace(plan, delivered=delivered, worth=worth, reason=plan.reason if plan.sheds else why)
