@@ -99,7 +99,8 @@ def test_fig_3_13(tmp_path: Path) -> None:
 def test_fig_3_14(tmp_path: Path) -> None:
     result = fig_3_14.run(quick=True, say=quiet)
     assert {row["skew"] for row in result.rows} == {0.0, 0.5, 1.0}
-    assert result.metrics["least_gain_percent"] > -0.5
+    assert result.passed, result.rows
+    assert result.metrics["least_ratio"] > 1
     drawn(result, tmp_path)
 
 

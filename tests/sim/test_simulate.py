@@ -234,6 +234,14 @@ def test_noise_is_about_what_is_expected() -> None:
         assert drawn.outputs[name].rows == int(drawn.outputs[name].rows)
 
 
+@schedulers
+def test_a_machine_that_gets_slower_sheds_from_then_on(scheduler: str) -> None:
+    result = run(0.8 * CAPACITY, noise=False, scheduler=scheduler, pace=[(0.0, 1.0), (10.0, 2.0)])
+    first = next(batch.started_ms for batch in result.batches if batch.plan.sheds)
+    assert 10_000 <= first <= 14_000
+    assert result.batches[-1].plan.sheds
+
+
 # --- what it is started with --------------------------------------------------------------------------------------
 
 
@@ -243,6 +251,8 @@ def test_noise_is_about_what_is_expected() -> None:
         ({"seconds": 0}, "seconds is 0"),
         ({"seconds": float("inf")}, "seconds is inf"),
         ({"noise_share": -1}, "noise_share is -1"),
+        ({"pace": [(0.0, 0.0)]}, "factors above 0"),
+        ({"pace": [(5.0, 1.0), (5.0, 2.0)]}, "seconds that rise"),
         ({"scheduler": "fifo"}, "'fifo'.*batch"),
         ({"shedder": "nobody"}, "'nobody'.*input-uniform"),
         ({"warmup_s": 30}, "warmup_s is 30"),

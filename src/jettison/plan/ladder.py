@@ -2,10 +2,13 @@
 
 Level n keeps `ratio ** n`, the last level keeps nothing. The ladder is geometric, so the ratio of two levels is a
 level again: a drop of level 5 below one of level 3 is a drop of level 2, with no rounding anywhere.
+Loss graphs bend at some shares: there the greedy rule turns from one output to the next, so there a level should be.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -55,7 +58,7 @@ class Ladder:
         return self.shares[level - above]
 
 
-def ladder_for(drop_us: float, smallest_load_us: float) -> Ladder:
+def ladder_for(drop_us: float, smallest_load_us: float, bends: Collection[float] = ()) -> Ladder:
     """The finest ladder whose first step gains more than the drop itself costs: step > D / min(L) (thesis 3.5).
 
     A tenth more than that, or half of the way to 1 where that is less. Where D >= L no step pays: then few levels.
@@ -66,10 +69,32 @@ def ladder_for(drop_us: float, smallest_load_us: float) -> Ladder:
     0.05
     >>> ladder_for(drop_us=0.9, smallest_load_us=1.0) == ladder_for(drop_us=3.0, smallest_load_us=1.0)
     True
+
+    `bends` are the shares at which loss graphs bend. The step is made a little longer, so that levels meet them:
+
+    >>> ladder = ladder_for(0.0, 1.0, bends=[0.3])
+    >>> round(ladder.step_share, 3), round(ladder.shares[23], 9)
+    (0.051, 0.3)
     """
     if drop_us <= 0:
-        return Ladder()
+        return _meeting(bends, FINEST_STEP_SHARE)
     if drop_us >= smallest_load_us:
         return Ladder(COARSEST_STEP_SHARE)
     least_share = drop_us / smallest_load_us
-    return Ladder(max(FINEST_STEP_SHARE, min(1.1 * least_share, (1.0 + least_share) / 2)))
+    return _meeting(bends, max(FINEST_STEP_SHARE, min(1.1 * least_share, (1.0 + least_share) / 2)))
+
+
+def _meeting(bends: Collection[float], step_share: float) -> Ladder:
+    """The ladder with steps from `step_share` to a quarter more whose levels lie nearest to these shares."""
+    wanted = [bend for bend in bends if LOWEST_KEEP_SHARE < bend < 1.0 - step_share]
+
+    def missed(step: float) -> float:
+        places = [math.log(bend) / math.log(1.0 - step) for bend in wanted]
+        return sum(abs(place - round(place)) for place in places)
+
+    steps = [step_share]
+    for bend in wanted:
+        most = int(math.log(bend) / math.log(1.0 - step_share))
+        steps += [1.0 - bend ** (1.0 / count) for count in (most, most - 1) if count > 0]
+    within = [step for step in steps if step <= 1.25 * step_share]
+    return Ladder(min(within, key=lambda step: (round(missed(step), 6), step)))

@@ -232,7 +232,8 @@ def build_road_map(
     loads = load_coefficients(graph, profile)
     paying = frozenset(arc for arc in plain.arcs if loads[arc] > _DROP_PAYS * profile.drop_us and droppable(graph, arc))
     if ladder is None:
-        ladder = ladder_for(profile.drop_us, min((loads[arc] for arc in paying), default=1.0))
+        bends = {percent / 100 for output in graph.outputs for percent, _ in output.qos.loss}
+        ladder = ladder_for(profile.drop_us, min((loads[arc] for arc in paying), default=1.0), bends)
     levels = np.array(_greedy(Steps(graph, plain, ladder, inputs, paying)), dtype=np.int16)
     keeps = _local_keeps(plain, ladder, levels)
     if places is not plain:

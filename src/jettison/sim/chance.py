@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Sequence
+
 import numpy as np
 
 from jettison.sim.cells import Matrix, Vector
@@ -19,11 +22,19 @@ class Chance:
     array([[45., 20.]])
     """
 
-    def __init__(self, seed: int, *, noise: bool = True, slowness_share: float = 0.0) -> None:
+    def __init__(
+        self,
+        seed: int,
+        *,
+        noise: bool = True,
+        slowness_share: float = 0.0,
+        pace: Sequence[tuple[float, float]] = (),
+    ) -> None:
         self._outcomes = np.random.default_rng([seed, 0])
         self._slowness = np.random.default_rng([seed, 1])
         self.noise = noise
         self._slowness_share = slowness_share
+        self._pace = pace
 
     def passing(self, counts: Matrix, shares: Vector) -> Matrix:
         """How many of `counts` (trains x cells) pass, when each tuple of a cell becomes `shares` tuples on average.
@@ -46,7 +57,9 @@ class Chance:
             return rows[:, np.newaxis] * shares
         return self._outcomes.multinomial(rows.astype(np.int64), shares).astype(float)
 
-    def slowness(self) -> float:
-        """How many times as long as it should the next work takes: log-normal, 1 on average."""
-        spread = self._slowness_share
-        return float(np.exp(spread * self._slowness.standard_normal() - spread**2 / 2)) if spread else 1.0
+    def slowness(self, now_ms: float) -> float:
+        """How many times as long as it should work takes now: the machine's pace, by chance some more or less."""
+        spread, begun = self._slowness_share, bisect_right(self._pace, now_ms / 1000, key=lambda point: point[0])
+        pace = self._pace[begun - 1][1] if begun else 1.0
+        # log-normal, 1 on average
+        return pace * (float(np.exp(spread * self._slowness.standard_normal() - spread**2 / 2)) if spread else 1.0)

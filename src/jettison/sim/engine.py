@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 
 from jettison.control.loop import Controller, Settings
 from jettison.errors import StartError
@@ -43,6 +44,7 @@ def simulate(
     scheduler: str = "batch",
     noise: bool = True,
     noise_share: float = 0.0,
+    pace: Sequence[tuple[float, float]] = (),
     shedder: str = SEMANTIC,
     warmup_s: float = 0.0,
     planned_as: Graph | None = None,
@@ -51,9 +53,10 @@ def simulate(
 
     The controller begins with `profile` and learns; the machine obeys `truth` (the profile unless given). What passes
     filters and drops is drawn at random, or taken as expected with `noise=False`; `noise_share` makes the work of a
-    batch slower or faster by about that share. `shedder` is who plans (`plan.shedders`). Outputs are judged by what
-    happens after `warmup_s`. `planned_as` is the network that the controller sees, where its outputs are to be planned
-    by another QoS than they are judged by.
+    batch slower or faster by about that share. `pace` are points (second, factor): from then on all work takes so many
+    times as long, as beside a neighbour on a shared machine. `shedder` is who plans (`plan.shedders`). Outputs are
+    judged by what happens after `warmup_s`. `planned_as` is the network that the controller sees, where its outputs are
+    to be planned by another QoS than they are judged by.
 
     >>> from jettison.network import Network
     >>> net = Network("n"); net.source("trips", "fare double").output("fares")
@@ -69,6 +72,10 @@ def simulate(
         raise StartError(f"seconds is {seconds}: give how long to simulate, above 0.")
     if not (math.isfinite(noise_share) and noise_share >= 0):
         raise StartError(f"noise_share is {noise_share}: give a share that is not below 0, such as 0.1.")
+    if any(not (math.isfinite(factor) and factor > 0) for _, factor in pace) or any(
+        after <= before for (before, _), (after, _) in pairwise(pace)
+    ):
+        raise StartError(f"pace is {pace}: give points (second, factor), seconds that rise and factors above 0.")
     if not 0 <= warmup_s < seconds:
         raise StartError(f"warmup_s is {warmup_s}: give a time from 0 on and less than the {seconds:g} s in all.")
     if scheduler not in SCHEDULERS:
@@ -79,7 +86,7 @@ def simulate(
     true = truth or profile
     true.check(graph)
     cells = Cells(graph, true)
-    chance = Chance(seed, noise=noise, slowness_share=noise_share)
+    chance = Chance(seed, noise=noise, slowness_share=noise_share, pace=pace)
     arrivals = Arrivals(graph, rates, 1000 * seconds, cells, chance)
     settings = Settings(trigger_ms, headroom, shedding, shedder=shedder)
     controller = Controller(planned_as or graph, settings, profile, clock=planning_clock(graph))

@@ -59,7 +59,7 @@ class MicroBatch:
         seen, before = account.mark(), account.by_value()
         arcs, delivered, work_us = self._through(trains, plan)
         truth = Problem(machine.graph, machine.truth, rows, self.controller.settings.budget_us)
-        duration_ms = machine.chance.slowness() * (truth.unavoidable_us + work_us) / 1000
+        duration_ms = machine.chance.slowness(started_ms) * (truth.unavoidable_us + work_us) / 1000
         ended_ms = started_ms + duration_ms
         for name, counts in delivered.items():
             account.deliver(name, ended_ms - trains.times_ms, counts)

@@ -96,7 +96,7 @@ class RoundRobin:
         seen, taken, gave = account.mark(), dict(account.taken), dict(account.gave)
         before = account.by_value()
         shed = {arc: float(account.shed[arc].sum()) for arc in plan.drops}
-        slowness = machine.chance.slowness()
+        slowness = machine.chance.slowness(started_ms)
         spent_us = self._run_ticks(slowness)
         self._rows = machine.arrivals.rows(started_ms, started_ms + settings.trigger_ms)
         taken = {arc: rows - taken[arc] for arc, rows in account.taken.items()}
