@@ -99,6 +99,8 @@ def test_a_single_large_batch_is_not_an_overload() -> None:
     loop = controller()
     for batch in range(8):
         run_batch(loop, batch, 50_000)
+    assert not loop.overloaded({"trips": 125_000})
+    assert loop.overloaded({"trips": 250_000})
     run_batch(loop, 8, 125_000)  # 975 ms, while the rate is far below
     assert not loop.plan.drops
     assert loop.plan.reason == "a single large batch"

@@ -38,6 +38,27 @@ def test_steps_are_equal_in_proportion(step_share: float) -> None:
         assert low / high == pytest.approx(1 - step_share)
 
 
+@steady(200)
+@given(st.sets(st.floats(0.0, 1.0), max_size=5), st.floats(0.0, 0.9))
+def test_steps_are_lengthened_by_a_quarter_at_most_and_levels_come_no_less_near(bends: set[float], drop: float) -> None:
+    plain, meeting = ladder_for(drop, 1.0), ladder_for(drop, 1.0, bends)
+    assert plain.step_share <= meeting.step_share <= 1.25 * plain.step_share + 1e-12
+
+    def missed(ladder: Ladder, bend: float) -> float:
+        place = math.log(bend) / math.log(1 - ladder.step_share)
+        return abs(place - round(place))
+
+    inside = [bend for bend in bends if LOWEST_KEEP_SHARE < bend < 1 - plain.step_share]
+    assert sum(missed(meeting, bend) for bend in inside) <= sum(missed(plain, bend) for bend in inside) + 1e-5
+
+
+@steady(100)
+@given(st.floats(LOWEST_KEEP_SHARE + 1e-6, (1 - FINEST_STEP_SHARE) ** 4))
+def test_one_bend_at_the_fourth_level_or_below_is_met(bend: float) -> None:
+    shares = ladder_for(0.0, 1.0, [bend]).shares
+    assert min(abs(share - bend) for share in shares) < 1e-9
+
+
 @steady(60)
 @given(steps, st.data())
 def test_between_composes(step_share: float, data: st.DataObject) -> None:

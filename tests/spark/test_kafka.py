@@ -207,7 +207,7 @@ def test_stale_records_are_passed_over_unread(spark: SparkSession, broker: Broke
     now_ms = int(1000 * time.time())
     producer = Producer({"bootstrap.servers": broker.servers})
     for number in range(500):
-        # the last hundred were told of an hour ago and are young: to be read, and found stale by what they tell
+        # the last two hundred tell of what was an hour ago, in young records: read they are, and there is time for them
         minutes = 0 if number < 300 else 60
         value = {"trip": number, "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now_ms / 1000 - 60 * minutes))}
         sent_ms = now_ms - (3_600_000 if number < 200 else 0)
@@ -225,6 +225,32 @@ def test_stale_records_are_passed_over_unread(spark: SparkSession, broker: Broke
     assert plan.reason == "stale"
     assert (plan.delivered["out"], plan.worth["out"]) == (pytest.approx(0.6), pytest.approx(1.0))
     assert sorted(row.trip for row in out.rows) == list(range(200, 500)), "what is left fits, whatever its time"
+    unread = [entry for entry in ledger(tmp_path) if "unread" in entry["reason"]]
+    assert [(entry["rows_shed"], entry["reason"]) for entry in unread] == [(200, "stale, passed over unread")]
+    log = PlanLog(LocalFolder(tmp_path)).read(0)
+    assert log is not None
+    assert log.stale == log.skipped == {"trips": 200}
+
+
+def test_a_stale_backlog_of_many_batches_goes_whole(
+    spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    now_ms = int(1000 * time.time())
+    producer = Producer({"bootstrap.servers": broker.servers})
+    for number in range(1200):
+        old_ms = 3_600_000 if number < 1000 else 0
+        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime((now_ms - old_ms) / 1000))
+        value = json.dumps({"trip": number, "at": at})
+        producer.produce(topic, value=value, timestamp=now_ms - old_ms, partition=number % 2)
+    producer.flush()
+    dear = Profile({"trips": 1.0, "out": 1000.0}, {}, fixed_ms=10.0)  # 180 ms: 170 of them
+    out = jt.memory()
+    limited = {"maxOffsetsPerTrigger": "250"}
+    source = earliest(broker, topic, schema="trip long, at timestamp", options=limited)
+    run = start(passing(source, event_time="at"), tmp_path, out, profile=dear, stale="10 minutes", headroom=0.9)
+    ended(run, 1200)
+    assert all(row.trip >= 1000 for row in out.rows), "of no batch was the old half thinned out by chance"
+    assert sum(sample.stale.get("trips", 0) for sample, _ in run.history) == 1000
 
 
 def test_nothing_is_stale_while_there_is_time_for_it(

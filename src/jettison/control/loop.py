@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from jettison.detect import Detector
+from jettison.detect import Detector, Judgement
 from jettison.errors import StartError
 from jettison.network.graph import Graph
 from jettison.plan.certify import planned_load_us
@@ -119,10 +119,10 @@ class Controller:
             return 1.0
         return max(_LEAST_READ_SHARE, most_us / passable_us)
 
-    def would_shed(self, rows: Mapping[str, int]) -> bool:
-        """Whether so many rows are too much, and shedding is on."""
+    def overloaded(self, rows: Mapping[str, int]) -> bool:
+        """Whether so many rows, coming at the rate of late, are to be shed."""
         problem = Problem(self.graph, self.profile, rows, self.settings.budget_us)
-        return self.settings.shedding and problem.load_us > problem.budget_us
+        return self.settings.shedding and self._judge(problem, {}).overloaded
 
     def can_look(self, rows: Mapping[str, int]) -> bool:
         """Whether there is time to look at one value of each of these rows: to read them, look, and read them again.
@@ -130,7 +130,8 @@ class Controller:
         A backlog for which there is not is thinned out by chance; that is sooner done, and the next batch is fresh.
         """
         cost_us = {name: 2 * self.profile.read_us.get(name, 0.0) + self.profile.look_us.get(name, 0.0) for name in rows}
-        return sum(cost_us[name] * count for name, count in rows.items()) <= self.settings.budget_us
+        left_us = self.settings.budget_us - 1000 * self.profile.fixed_ms
+        return sum(cost_us[name] * count for name, count in rows.items()) <= left_us
 
     def decide(
         self,
@@ -146,15 +147,7 @@ class Controller:
         self._learn_rates(rows, now_ms)
         self._rows = rows
         problem = Problem(self.graph, self.profile, rows, self.settings.budget_us)
-        arriving = {name: rate * self.settings.trigger_ms / 1000 for name, rate in self.rows_per_s.items()}
-        reading_us = sum(self.profile.read_us.get(name, 0.0) * count for name, count in arriving.items())
-        arriving_us = (
-            1000 * self.profile.fixed_ms
-            + reading_us
-            + total_load_us(problem.coefficients, arriving)
-            + queue_load_us(problem.coefficients, queues or {}, self.settings.melt_rate)
-        )
-        judgement = self._detector.judge(batch_us=problem.load_us, arriving_us=arriving_us, budget_us=problem.budget_us)
+        judgement = self._judge(problem, queues or {})
         self.infeasible = None
         if not self.settings.shedding or not judgement.overloaded or judgement.excess_us <= 0:
             self.plan = self.road_map.plan(0, rows, judgement.reason)
@@ -165,6 +158,18 @@ class Controller:
         else:
             self.plan = self._shed(problem, judgement.reason)
         return self.plan
+
+    def _judge(self, problem: Problem, queues: Mapping[str, float]) -> Judgement:
+        """The batch at hand, and what arrives in one interval, against the budget."""
+        arriving = {name: rate * self.settings.trigger_ms / 1000 for name, rate in self.rows_per_s.items()}
+        reading_us = sum(self.profile.read_us.get(name, 0.0) * count for name, count in arriving.items())
+        arriving_us = (
+            1000 * self.profile.fixed_ms
+            + reading_us
+            + total_load_us(problem.coefficients, arriving)
+            + queue_load_us(problem.coefficients, queues, self.settings.melt_rate)
+        )
+        return self._detector.judge(batch_us=problem.load_us, arriving_us=arriving_us, budget_us=problem.budget_us)
 
     def _stale_first(self, problem: Problem, fresh: Fresh, reason: str) -> Plan:
         """Drop what is worth nothing any more, and of the rest only what is still too much."""

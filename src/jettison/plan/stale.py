@@ -72,5 +72,6 @@ def saved_by_stale_us(problem: Problem, fresh: Mapping[str, float]) -> float:
         for operator in problem.graph.operators
         for arc in problem.graph.arcs_into(operator.name)
     )
-    judged = sum(problem.profile.drop_us * before[arc] for arc in fresh)
+    look_us = problem.profile.look_us  # of a source: what it takes to see a row's time inside its payload
+    judged = sum((problem.profile.drop_us + look_us.get(arc, 0.0)) * before[arc] for arc in fresh)
     return max(0.0, saved - judged)

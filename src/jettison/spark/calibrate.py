@@ -19,6 +19,7 @@ from jettison.network.operators import Aggregate, Operator, Output, Select, Sour
 from jettison.network.schema import quoted
 from jettison.network.slices import readers_below, slice_groups
 from jettison.plan.plan import Plan
+from jettison.plan.stale import stale_limits
 from jettison.spark.compile import Compiler, look_at
 from jettison.spark.drops import TIME
 from jettison.spark.values import value_metrics, value_samples, valued_columns
@@ -162,10 +163,12 @@ def _spread(graph: Graph, operator: str, frame: DataFrame) -> dict[str, Sequence
 
 
 def _looked_at(graph: Graph, source: Source) -> Sequence[str]:
-    """What a drop at a source may judge by: the values that outputs are valued by, else the time."""
+    """What a drop at a source has to find in the payload: the values that outputs are valued by, or what tells how
+    stale a row is; the one is about as dear as the other."""
     if source.payload is None:
         return ()
-    return valued_columns(graph, source.name) or ([source.event_time] if source.event_time is not None else [])
+    timed = [source.event_time] if source.event_time is not None and source.name in stale_limits(graph) else []
+    return valued_columns(graph, source.name) or timed
 
 
 def _look_us(source: Source, rows: DataFrame, columns: Sequence[str]) -> float:

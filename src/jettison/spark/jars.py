@@ -7,6 +7,7 @@ not have that one, the newest before it is taken, and said.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import logging
 import os
 import shutil
@@ -91,11 +92,14 @@ def fetch(folder: str, jars: Sequence[Jar]) -> list[Path]:
     target = cache() / folder
     if not target.is_dir():
         target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{folder}-") as name:
-            made = Path(name) / "jars"
-            _resolve(folder, jars, Path(name) / "ivy.xml", made)
-            with contextlib.suppress(FileExistsError, OSError):  # another process was faster
-                made.rename(target)
+        with (cache() / ".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # Ivy's own cache is not made for two at a time
+            if not target.is_dir():
+                with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{folder}-") as name:
+                    made = Path(name) / "jars"
+                    _resolve(folder, jars, Path(name) / "ivy.xml", made)
+                    with contextlib.suppress(FileExistsError, OSError):  # where locks do not work
+                        made.rename(target)
     return sorted(target.glob("*.jar"))
 
 

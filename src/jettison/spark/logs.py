@@ -20,7 +20,8 @@ class Logged:
     """A plan as it was logged, with the rows that it was made for and the offsets up to which each source was read.
 
     Of Kafka, by source: records that were gone, the topics' identities, the range that was read where it was not
-    Spark's own (a topic made anew, records passed over), and how many records were passed over unread.
+    Spark's own (a topic made anew, records passed over), how many records were passed over unread, and how many of
+    those were stale.
     """
 
     batch: int
@@ -32,6 +33,7 @@ class Logged:
     begins: Mapping[str, Offsets] = field(default_factory=dict)
     ends: Mapping[str, Offsets] = field(default_factory=dict)
     skipped: Mapping[str, int] = field(default_factory=dict)
+    stale: Mapping[str, int] = field(default_factory=dict)
 
 
 class PlanLog:
@@ -44,7 +46,7 @@ class PlanLog:
         content = {"batch": logged.batch, "rows": dict(logged.rows), "plan": logged.plan.to_dict()}
         content["offsets"] = list(logged.offsets)
         kafka = {"gone": logged.gone, "ids": logged.ids, "begins": logged.begins, "ends": logged.ends}
-        kafka["skipped"] = logged.skipped
+        kafka |= {"skipped": logged.skipped, "stale": logged.stale}
         content |= {name: value for name, value in kafka.items() if value}
         self._folder.write(f"plans/{logged.batch}.json", json.dumps(content))
 
@@ -53,7 +55,7 @@ class PlanLog:
         if text is None:
             return None
         content = json.loads(text)
-        kafka = {name: content.get(name, {}) for name in ("gone", "ids", "begins", "ends", "skipped")}
+        kafka = {name: content.get(name, {}) for name in ("gone", "ids", "begins", "ends", "skipped", "stale")}
         plan, offsets = Plan.from_dict(content["plan"]), tuple(content["offsets"])
         return Logged(content["batch"], plan, content["rows"], offsets, **kafka)
 

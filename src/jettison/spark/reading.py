@@ -90,9 +90,9 @@ class Reader:
                 reading = self._from(reading, name, left, whole)
         return reading
 
-    def skipping_stale(self, reading: Reading, since_s: Mapping[str, float], batch: int) -> Reading:
+    def skipping_stale(self, reading: Reading, younger_s: Mapping[str, float], batch: int) -> Reading:
         """The same batch without the records that came before these moments, by source: they are passed over unread."""
-        for name, moment_s in since_s.items():
+        for name, moment_s in younger_s.items():
             whole = self._range(reading, name, batch)
             wanted = None if whole is None else self._watches[name].since(moment_s, whole.ends)
             if whole is None or wanted is None:
@@ -103,17 +103,16 @@ class Reader:
                 }
                 for topic, ends in whole.ends.items()
             }
-            if left != whole.begins:
-                rows = reading.rows[name]
-                reading = self._from(reading, name, left, whole)
-                reading = replace(reading, stale={**reading.stale, name: rows - reading.rows[name]})
+            fewer = self._from(reading, name, left, whole)
+            if fewer.rows[name] < reading.rows[name]:
+                stale = reading.rows[name] - fewer.rows[name]
+                reading = replace(fewer, stale={**reading.stale, name: stale})
         return reading
 
     def _range(self, reading: Reading, name: str, batch: int) -> KafkaBatch | None:
         """What a batch reads of one source; None when nothing has come from there yet."""
-        offsets = self._offsets(batch) or {}
-        begin = reading.begins.get(name) or offsets[name][0]
-        end = reading.ends.get(name) or offsets[name][1]
+        first, last = (self._offsets(batch) or {}).get(name, (None, None))
+        begin, end = reading.begins.get(name, first), reading.ends.get(name, last)
         return kafka_batch(begin, end) if is_kafka(begin) and is_kafka(end) else None
 
     def _from(self, reading: Reading, name: str, begin: Offsets, whole: KafkaBatch) -> Reading:
@@ -146,7 +145,7 @@ class Reader:
             gone[name] = gone.get(name, 0) + kafka_batch(begin, missing).rows
             rows[name] = rows.get(name, 0) - kafka_batch(begin, missing).rows
             begins[name], ends[name] = {**begin, **missing}, end  # nothing of them; the next batch finds them anew
-        return Reading(rows, gone, logged.ids, begins, ends, logged.skipped)
+        return Reading(rows, gone, logged.ids, begins, ends, logged.skipped, logged.stale)
 
     def _kafka(self, name: str, batch: int, spark_start: Any, spark_end: Any) -> Reading | None:
         """What a batch reads of one source on Kafka; None where its offsets cannot be read."""

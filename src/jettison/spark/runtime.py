@@ -336,10 +336,20 @@ class Run:
             now_ms = 1000 * time.time()
             fresh = self._fresh(raw, rows, now_ms / 1000) if self._calibrated else None
             plan = _of_what_was_read(self.graph, self.controller.decide(rows, now_ms, fresh=fresh), reading)
+            self.controller.plan = plan
             offsets = end_offsets(self._checkpoint.spark_folder, batch)
             self._checkpoint.plans.write(
                 Logged(
-                    batch, plan, rows, offsets, reading.gone, reading.ids, reading.begins, reading.ends, reading.skipped
+                    batch,
+                    plan,
+                    rows,
+                    offsets,
+                    reading.gone,
+                    reading.ids,
+                    reading.begins,
+                    reading.ends,
+                    reading.skipped,
+                    reading.stale,
                 )
             )
         else:
@@ -361,13 +371,15 @@ class Run:
             late=measured.late,
             gone=reading.gone,
             skipped=reading.skipped,
+            stale=reading.stale,
             topics=self._reader.lag(batch),
             values=measured.values,
             parts_ms={**measured.parts_ms, "deciding": 1000 * (decided - began), "bookkeeping": overhead_ms},
             plan_row=plan.row,
         )
         ages = [seen.latency_ms[-1] for seen in measured.outputs.values() if seen.latency_ms]
-        self._oldest_s = float("inf") if plan.stale else max(ages, default=0.0) / 1000  # look again after a cut
+        cut = bool(plan.stale) or any(reading.stale.values())
+        self._oldest_s = float("inf") if cut else max(ages, default=0.0) / 1000  # look again after a cut
         self._checkpoint.ledger.write(batch, _entries(sample, plan))
         self._show(sample, plan)
         self.controller.record(sample)
@@ -384,21 +396,22 @@ class Run:
         return count_fresh(self.graph, raw, rows, limits, now_s, self._runner.known)
 
     def _stale_limits(self, rows: Mapping[str, int], now_s: float) -> Mapping[str, float]:
-        """How old rows may be, by arc; nothing where none are as old as that, or none of them is too many."""
+        """How old rows may be, by arc; nothing while there is no overload, or no row can be as old as that."""
         limits = self.controller.stale_limits
-        since_s = None if self._planned_s is None else now_s - self._planned_s
-        return limits if may_be_stale(limits, since_s, self._oldest_s) and self.controller.would_shed(rows) else {}
+        since_last_s = None if self._planned_s is None else now_s - self._planned_s
+        may_be = may_be_stale(limits, since_last_s, self._oldest_s)
+        return limits if may_be and self.controller.overloaded(rows) else {}
 
     def _passing_over(self, reading: Reading, batch: int) -> Reading:
-        """Leave records unread that are stale, when there is too much, and more of them when reading alone is.
+        """Leave records unread that are stale, in an overload, and more of them when reading alone is too much.
 
         Not of sources whose shed rows somebody keeps.
         """
         names = self._reader.skippable - self._runner.kept_sources
         now_s = time.time()
         limits = self._stale_limits(reading.rows, now_s)
-        since_s = {name: now_s - limit for name, limit in limits.items() if name in names}
-        reading = self._reader.skipping_stale(reading, since_s, batch)
+        younger_s = {name: now_s - limit for name, limit in limits.items() if name in names}
+        reading = self._reader.skipping_stale(reading, younger_s, batch)
         share = self.controller.read_share(reading.rows, names)
         return reading if share >= 1 else self._reader.skipping(reading, share, names, batch)
 
@@ -443,9 +456,12 @@ def _entries(sample: BatchSample, plan: Plan) -> list[dict[str, Any]]:
         if count:
             rejected = {"rows_in": sample.rows_in[source], "rows_shed": count, "reason": "does not parse"}
             entries.append({"batch": sample.batch, "arc": source, **rejected, "plan_row": plan.row})
-    for source, count in sample.skipped.items():
-        unread = {"rows_in": sample.rows_in[source] + count, "rows_shed": count, "reason": "passed over unread"}
-        entries.append({"batch": sample.batch, "arc": source, **unread, "plan_row": plan.row})
+    for source, skipped in sample.skipped.items():
+        stale = sample.stale.get(source, 0)
+        for count, reason in ((stale, "stale, passed over unread"), (skipped - stale, "passed over unread")):
+            if count:
+                unread = {"rows_in": sample.rows_in[source] + skipped, "rows_shed": count, "reason": reason}
+                entries.append({"batch": sample.batch, "arc": source, **unread, "plan_row": plan.row})
     for source, count in sample.gone.items():
         lost = {"rows_in": sample.rows_in[source] + count, "rows_shed": count, "reason": "gone before it was read"}
         entries.append({"batch": sample.batch, "arc": source, **lost, "plan_row": plan.row})

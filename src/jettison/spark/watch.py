@@ -71,7 +71,12 @@ class Watch:
             latest = self._offsets(sizes, spec.latest())
             at_s = (before + time.time()) / 2
         except Py4JError as error:
-            self._rest(error)
+            self._silent_until_s = time.monotonic() + self._rest_s
+            _log.warning(
+                "no answer about topic %s for now: what is gone is not counted, lag not told (%s)",
+                ", ".join(self._topics),
+                reason_of(error),
+            )
             return None
         if learn:
             for name, ends in latest.items():
@@ -81,19 +86,19 @@ class Watch:
     def since(self, moment_s: float, ends: Offsets) -> Offsets | None:
         """The offset, in every partition of `ends`, of the first record from this moment on; its end without one.
 
-        A record's time is when it was produced, or came to the broker: what it tells of is no younger.
+        A record's time is when it was produced, or came to the broker: what it tells of is no younger. None without an
+        answer: then nothing is known, and all is read.
         """
-        if time.monotonic() < self._silent_until_s:
-            return None
         spec = self._jvm.org.apache.kafka.clients.admin.OffsetSpec.forTimestamp(round(1000 * moment_s))
         try:
             found = self._offsets({name: len(partitions) for name, partitions in ends.items()}, spec)
         except Py4JError as error:
-            self._rest(error)
+            _log.warning("topic %s: the broker does not tell what is stale: %s", self._topics, reason_of(error))
             return None
+        # a partition that the broker says nothing about is read from its first record on
         return {
             name: {
-                number: end if found[name].get(number, -1) < 0 else min(end, found[name][number])
+                number: end if found[name].get(number, 0) < 0 else min(end, found[name].get(number, 0))
                 for number, end in partitions.items()
             }
             for name, partitions in ends.items()
@@ -106,14 +111,6 @@ class Watch:
             waiting = sum(max(0, last - end.get(name, {}).get(number, 0)) for number, last in partitions.items())
             samples[name] = self._arrivals[name].behind(waiting)
         return samples
-
-    def _rest(self, error: Py4JError) -> None:
-        self._silent_until_s = time.monotonic() + self._rest_s
-        _log.warning(
-            "no answer about topic %s for now: what is gone is not counted, lag not told (%s)",
-            ", ".join(self._topics),
-            reason_of(error),
-        )
 
     def _offsets(self, sizes: Mapping[str, int], spec: Any) -> dict[str, dict[str, int]]:
         asked = self._jvm.java.util.HashMap()

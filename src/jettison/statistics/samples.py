@@ -34,10 +34,10 @@ class BatchSample:
     """Rows, times and results of one batch.
 
     `rows_in` counts what arrived at each source and was read, `arcs` what reached an arc and passed its drop, where
-    that was counted, `skipped` the records that were passed over unread, `gone` those that a source had lost before,
-    `late` the rows that came behind the watermark: by join of streams those whose partners may have gone, by aggregate
-    those whose windows were closed, which are left out. `values` tells, by "operator.column", how
-    values that outputs are valued by are spread behind the drops.
+    that was counted, `skipped` the records that were passed over unread, `stale` those of them that were too old,
+    `gone` those that a source had lost before, `late` the rows that came behind the watermark: by join of streams those
+    whose partners may have gone, by aggregate those whose windows were closed, which are left out. `values` tells, by
+    "operator.column", how values that outputs are valued by are spread behind the drops.
     `parts_ms` splits the batch's time: deciding, each output's job, and the trigger's own bookkeeping.
     """
 
@@ -53,6 +53,7 @@ class BatchSample:
     late: Mapping[str, int] = field(default_factory=dict)
     gone: Mapping[str, int] = field(default_factory=dict)
     skipped: Mapping[str, int] = field(default_factory=dict)
+    stale: Mapping[str, int] = field(default_factory=dict)
     topics: Mapping[str, TopicSample] = field(default_factory=dict)
     values: Mapping[str, ValueSample] = field(default_factory=dict)
     parts_ms: Mapping[str, float] = field(default_factory=dict)
