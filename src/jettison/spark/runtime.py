@@ -365,6 +365,7 @@ class Run:
             values=measured.values,
             parts_ms={**measured.parts_ms, "deciding": 1000 * (decided - began), "bookkeeping": overhead_ms},
             plan_row=plan.row,
+            failed=measured.failed,
         )
         ages = [seen.latency_ms[-1] for seen in measured.outputs.values() if seen.latency_ms]
         self._oldest_s = float("inf") if plan.stale else max(ages, default=0.0) / 1000  # look again after a cut
