@@ -103,7 +103,7 @@ def run(*, quick: bool, say: Say) -> Result:
 def _growth(table: list[dict[str, Any]], varied: str) -> float:
     """Time per row at the largest setting over that at the smallest."""
     found = [row["us_per_row"] for row in table if row["varied"] == varied]
-    return round(found[-1] / found[0], 2)
+    return float(round(found[-1] / found[0], 2))
 
 
 def _measured(spark: Any, case: Case, trips: TripFiles, folder: Path) -> dict[str, Any]:

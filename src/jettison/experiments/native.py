@@ -18,8 +18,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import functions as F
-
 from jettison.experiments.capacity import parquet_sinks, wait_for
 from jettison.experiments.harness import Result, Say
 from jettison.experiments.trip_files import SCHEMA, TripFiles
@@ -151,9 +149,12 @@ def _native(spark: Any, trips: TripFiles, batches: int, outputs: Outputs, folder
 
 
 def _windows(rows: Any, what: Windows) -> Any:
-    grouped = rows.withWatermark("pickup", "0 seconds").groupBy(F.window("pickup", what.size, what.slide), "zone")
-    made = grouped.agg(*(F.expr(sql).alias(name) for name, sql in AGGREGATES.items()))
-    return made.select("zone", F.col("window.start").alias(START), F.col("window.end").alias(END), *AGGREGATES)
+    rows.withWatermark("pickup", "0 seconds").createOrReplaceTempView("native_trips")
+    made = ", ".join(f"{sql} AS {name}" for name, sql in AGGREGATES.items())
+    return rows.sparkSession.sql(
+        f"SELECT zone, window.start AS {START}, window.end AS {END}, {made} FROM native_trips "
+        f"GROUP BY window(pickup, '{what.size}', '{what.slide}'), zone"
+    )
 
 
 def _batches(query: Any) -> list[Any]:
@@ -167,7 +168,7 @@ def _rows_per_s(queries: list[Any], rows: int, batches: int) -> float:
         last = measured[-1]
         spans.append((_seconds(measured[0]), _seconds(last) + last["durationMs"]["triggerExecution"] / 1000))
     seconds = max(ended for _, ended in spans) - min(began for began, _ in spans)
-    return round(rows * (batches - _SKIPPED) / seconds)
+    return float(round(rows * (batches - _SKIPPED) / seconds))
 
 
 def _seconds(progress: Any) -> float:
@@ -181,8 +182,8 @@ def _same(spark: Any, folder: Path, output: str, what: Windows | str) -> bool:
         spark.read.parquet(str(folder / variant / output)).select(*names) for variant in ("jettison", "native")
     )
     if not isinstance(what, str):
-        until = min(frame.agg(F.max(END)).first()[0] for frame in (ours, native))
-        ours, native = (frame.where(F.col(END) <= F.lit(until)) for frame in (ours, native))
+        until = min(frame.selectExpr(f"max(unix_micros({END}))").first()[0] for frame in (ours, native))
+        ours, native = (frame.where(f"unix_micros({END}) <= {until}") for frame in (ours, native))
     if not ours.count():
         return False
     return bool(ours.exceptAll(native).isEmpty() and native.exceptAll(ours).isEmpty())
