@@ -67,13 +67,14 @@ def run(*, quick: bool, say: Say) -> Result:
     ]
     table = []
     with tempfile.TemporaryDirectory(prefix="jettison-keys-") as name:
-        trips = TripFiles(Path(name) / "trips", *((3_000, 9, 10.0) if quick else (400_000, 9, 10.0)))
-        long = TripFiles(Path(name) / "long", *((500, 13, 10.0) if quick else (40_000, 13, 10.0)))
+        trips = TripFiles(Path(name) / "trips", *((3_000, 4, 30.0) if quick else (400_000, 9, 10.0)))
+        long = TripFiles(Path(name) / "long", *((500, 5, 30.0) if quick else (40_000, 13, 10.0)))
         say("writing trips")
         trips.write(spark)
         long.write(spark)
-        say("warming up")
-        _measured(spark, Case("keys", 1_000), trips, Path(name) / "warm")
+        if not quick:
+            say("warming up")
+            _measured(spark, Case("keys", 1_000), trips, Path(name) / "warm")
         for number, case in enumerate(cases):
             files = trips if case.varied == "keys" else long
             row = _measured(spark, case, files, Path(name) / str(number))

@@ -67,7 +67,7 @@ def run(*, quick: bool, say: Say) -> Result:
     table: list[dict[str, Any]] = []
     equal = dict.fromkeys(SCENARIOS, True)
     with tempfile.TemporaryDirectory(prefix="jettison-native-") as name:
-        trips = TripFiles(Path(name) / "trips", *((4_000, 4, 40.0) if quick else (700_000, 5, 5.0)))
+        trips = TripFiles(Path(name) / "trips", *((4_000, 3, 40.0) if quick else (700_000, 5, 5.0)))
         small = TripFiles(Path(name) / "small", 50_000, 3, 20.0)
         say("writing trips")
         trips.write(spark)
