@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from jettison.experiments.broker import Broker
+    from jettison.network.declare import Network
     from jettison.spark.runtime import Run
 
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
@@ -56,7 +57,7 @@ def has_fares(folder: Path) -> bool:
 
 @pytest.mark.slow
 def test_the_network_runs_as_written(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, _, _ = blocks("python")
+    code, _, _, _, _ = blocks("python")
     carry_out(code, tmp_path, lambda: has_fares(tmp_path))
     shown = capsys.readouterr().out
     assert re.search(r"^network taxi: [1-9]\d* batches", shown, re.MULTILINE), shown
@@ -65,7 +66,7 @@ def test_the_network_runs_as_written(spark: SparkSession, tmp_path: Path, capsys
 
 @pytest.mark.core
 def test_the_network_of_worth_can_be_planned(capsys: pytest.CaptureFixture[str]) -> None:
-    _, code, _, _ = blocks("python")
+    _, code, _, _, _ = blocks("python")
     names: dict[str, Any] = {}
     exec(code, names)
     assert "join1: join select1 with select2 on order within 10 minutes" in capsys.readouterr().out
@@ -82,30 +83,49 @@ def test_the_network_of_worth_can_be_planned(capsys: pytest.CaptureFixture[str])
             certify(asked, plan)
 
 
-def test_the_network_of_windows_runs(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def carry_out_windows(network: Network, sinks: dict[str, Any], spark: SparkSession, folder: Path) -> Run:
+    """Run it on three batches of trips, 50 seconds each."""
     from jettison.network.fields import TAXI
     from jettison.spark.generator import generate
     from jettison.spark.runtime import start
-    from jettison.spark.sinks import memory
 
-    _, _, code, _ = blocks("python")
-    names: dict[str, Any] = {}
-    exec(code, names)
-    assert "per_zone: aggregate 60 seconds every 5 seconds by zone, delay 10 seconds" in (
-        capsys.readouterr().out.replace("1 minute", "60 seconds")
-    )
     stream = generate(spark, TAXI, rate=Constant(20.0), rows_per_batch=1000, limit_rows=3000, start_us=10**15)
-    zones = memory()
-    sinks = {"zones": zones, "rush": memory()}
-    run = start(names["net"], {"trips": stream}, sinks, checkpoint=str(tmp_path), profile=Profile({}, {}))
+    run = start(network, {"trips": stream}, sinks, checkpoint=str(folder), profile=Profile({}, {}))
     try:
         deadline = time.monotonic() + 60
         while run.report().rows_in < 3000 and time.monotonic() < deadline:
             assert not run.await_termination(timeout=0.1)
     finally:
         run.stop()
+    return run
+
+
+def test_the_network_of_windows_runs(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from jettison.spark.sinks import memory
+
+    _, _, code, _, _ = blocks("python")
+    names: dict[str, Any] = {}
+    exec(code, names)
+    assert "per_zone: aggregate 60 seconds every 5 seconds by zone, delay 10 seconds" in (
+        capsys.readouterr().out.replace("1 minute", "60 seconds")
+    )
+    zones = memory()
+    carry_out_windows(names["net"], {"zones": zones, "rush": memory()}, spark, tmp_path)
     assert zones.rows
     assert {"zone", "window_start", "window_end", "n", "avg_fare", "half"} == set(zones.rows[0].asDict())
+
+
+def test_functions_of_your_own_run(spark: SparkSession, tmp_path: Path) -> None:
+    from jettison.spark.sinks import memory
+
+    _, _, _, code, _ = blocks("python")
+    names: dict[str, Any] = {}
+    exec(code, names)
+    zones = memory()
+    report = carry_out_windows(names["net"], {"zones": zones}, spark, tmp_path).report()
+    found = [row["typical"] for row in zones.rows]
+    assert any(found)
+    assert report.windows_failed == sum(each is None for each in found)
 
 
 @pytest.mark.slow
@@ -114,7 +134,7 @@ def test_the_network_on_kafka_runs_as_written(
 ) -> None:
     from jettison.experiments.producer import producing
 
-    _, _, _, code = blocks("python")
+    _, _, _, _, code = blocks("python")
     for topic in ("trips", "alerts", "shed", "rejects"):
         broker.create(topic)
     with producing(broker.servers, "trips", Constant(1000.0), 60.0, tmp_path / "sent"):

@@ -20,6 +20,7 @@ from jettison.errors import (
 from jettison.network import Graph, Network, QoS, Stream, Value
 from jettison.network.kafka import Kafka, kafka
 from jettison.network.spec import from_yaml, read_spec, to_yaml
+from jettison.network.user_aggregates import aggregate, whole_window
 
 if TYPE_CHECKING:
     from jettison.spark.generator import generate
@@ -53,6 +54,7 @@ __all__ = [
     "StartError",
     "Stream",
     "Value",
+    "aggregate",
     "console",
     "from_yaml",
     "generate",
@@ -64,6 +66,7 @@ __all__ = [
     "spark_format",
     "start",
     "to_yaml",
+    "whole_window",
 ]
 
 

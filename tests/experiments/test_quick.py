@@ -19,6 +19,8 @@ from jettison.experiments import (
     kafka_lag,
     kafka_late_parse,
     kafka_rate,
+    keys,
+    native,
     overhead,
     overload,
     parity,
@@ -68,6 +70,22 @@ def test_overhead(spark: SparkSession, tmp_path: Path) -> None:
     result = overhead.run(quick=True, say=quiet)
     assert {"vs_plain", "vs_native"} <= set(result.metrics)
     assert {row["variant"] for row in result.rows} == {"jettison", "plain", "side_by_side", "native"}
+    drawn(result, tmp_path)
+
+
+def test_native(spark: SparkSession, tmp_path: Path) -> None:
+    result = native.run(quick=True, say=quiet)
+    assert {"tumbling", "sliding_60_5", "sliding_60_1", "three_outputs"} <= set(result.metrics)
+    assert all(equal for name, equal in result.checks.items() if name.endswith("the same results"))
+    assert {row["variant"] for row in result.rows} == {"jettison", "native"}
+    drawn(result, tmp_path)
+
+
+def test_keys(spark: SparkSession, tmp_path: Path) -> None:
+    result = keys.run(quick=True, say=quiet)
+    assert {"us_per_row_1e4_over_1e3", "peak_gb_1e4", "windows_ratio", "history_ratio"} <= set(result.metrics)
+    assert result.metrics["peak_gb_1e4"] > 0.2, "a JVM is among what is looked at"
+    assert all(row["complete"] and row["results"] > 0 for row in result.rows)
     drawn(result, tmp_path)
 
 
@@ -168,7 +186,7 @@ def test_kafka_faults(spark: SparkSession, broker: Broker, tmp_path: Path) -> No
 
 
 def test_every_experiment_of_the_list_is_here() -> None:
-    tested = {"overload", "burst", "overhead", "planning", "recovery"}
+    tested = {"overload", "burst", "overhead", "planning", "recovery", "native", "keys"}
     tested |= {"fig-3-11", "fig-3-12", "fig-3-13", "fig-3-14", "fig-3-18", "exact-gap", "stale", "parity"}
     tested |= {"kafka-lag", "kafka-rate", "kafka-late-parse", "kafka-faults"}
     assert {experiment.name for experiment in EXPERIMENTS} == tested

@@ -68,6 +68,8 @@ class Experiment:
 
 EXPERIMENTS = (
     Experiment("overhead", "overhead", "ours", "throughput of a network, nothing shed, over plain Spark"),
+    Experiment("native", "native", "ours", "windowed aggregates, nothing shed, over native Structured Streaming"),
+    Experiment("keys", "keys", "ours", "windows by a thousand to a million keys: time per row, memory"),
     Experiment(
         "overload", "overload", "thesis 3.1", "three times the capacity for a minute, with and without shedding"
     ),

@@ -63,7 +63,8 @@ def parse_call(element: str, text: object) -> Call:
     if found is None or parts is None:
         raise NetworkError(
             f"{element}: {text!r} is not one call of an aggregate function, such as 'avg(fare)': write a condition as "
-            f"count_if(...) or CASE WHEN inside of it, and compute further with .with_columns()."
+            f"count_if(...) or CASE WHEN inside of it, compute further with .with_columns(), and give functions of "
+            f"your own as jettison.aggregate(...) or jettison.whole_window(...)."
         )
     function = found[1].lower()
     if function not in _RECIPES:

@@ -28,6 +28,7 @@ from jettison.network.operators import (
 )
 from jettison.network.qos import QoS
 from jettison.network.schema import parse_schema
+from jettison.network.user_aggregates import Own
 from jettison.network.windows import window_spec
 
 
@@ -208,11 +209,14 @@ class Windowed:
         self._stream = stream
         self._shape = (size, slide, by, delay)
 
-    def agg(self, aggregates: Mapping[str, str] | None = None, /, *, name: str | None = None, **named: str) -> Stream:
+    def agg(
+        self, aggregates: Mapping[str, str | Own] | None = None, /, *, name: str | None = None, **named: str | Own
+    ) -> Stream:
         """The results of windows: the `by` columns, `window_start`, `window_end`, then one column per aggregate.
 
-        An aggregate is SQL, one call of a function: n="count(*)". In a mapping it may also be called `name`. A
-        result's event time is its `window_start`, so that results can be put into windows again.
+        An aggregate is SQL, one call of a function: n="count(*)", or of your own: `jettison.aggregate(...)`,
+        `jettison.whole_window(...)`. In a mapping it may also be called `name`. A result's event time is its
+        `window_start`, so that results can be put into windows again.
         """
         network = self._stream._network
         name = network._name("aggregate", name)

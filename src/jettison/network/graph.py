@@ -29,7 +29,7 @@ from jettison.network.operators import (
     WithColumns,
     kind_of,
 )
-from jettison.network.schema import as_ddl, check_names, quoted
+from jettison.network.schema import as_ddl, check_names
 
 if TYPE_CHECKING:
     from jettison.network.tracks import Tracks
@@ -302,7 +302,7 @@ def _columns_of(operator: Operator, found: dict[str, Columns]) -> Columns:
     elif isinstance(operator, StreamJoin):
         return stream_join_columns(element, operator, here, found[operator.inputs[1]])
     elif isinstance(operator, Aggregate):
-        for text in (*map(quoted, operator.window.by), *(call for _, call in operator.aggregates)):
+        for text in operator.reads:
             check_columns(element, text, here)
         return operator.columns
     elif isinstance(operator, Apply):

@@ -37,8 +37,9 @@ def _used(graph: Graph, name: str) -> set[str] | None:
     if isinstance(operator, Select):
         return _all(operator.expressions)
     if isinstance(operator, Aggregate):
-        used = _all(tuple(call for _, call in operator.aggregates))
-        return None if used is None else used | {column.lower() for column in operator.window.by}
+        used = _all(tuple(call for _, call in operator.aggregates if isinstance(call, str)))
+        own = (column for _, call in operator.aggregates if not isinstance(call, str) for column in call.columns)
+        return None if used is None else used | {column.lower() for column in (*operator.window.by, *own)}
     if isinstance(operator, Where | WithColumns | Join):
         after: set[str] = set()
         for head in graph.consumers[name]:

@@ -12,7 +12,8 @@ from jettison.network.aggregates import parse_call
 from jettison.network.expressions import Expression
 from jettison.network.kafka import VALUES, Kafka
 from jettison.network.qos import QoS
-from jettison.network.schema import Column, check_names
+from jettison.network.schema import Column, check_names, quoted
+from jettison.network.user_aggregates import Own
 from jettison.network.windows import END, START, WindowSpec
 
 PAYLOAD_COLUMN = "value"
@@ -178,7 +179,8 @@ class StreamJoin:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """Aggregates of windows of event time: (name, SQL) pairs, each one call of a function that `aggregates` knows.
+    """Aggregates of windows of event time, by name: SQL, one call of a function that `aggregates` knows, or one of the
+    user's own.
 
     A result has the `by` columns, `window_start`, `window_end`, then the aggregates. Its event time is `window_start`.
     It is given when the watermark passes its end: once, and only when there was a row. What a drop above leaves out is
@@ -188,20 +190,27 @@ class Aggregate:
     name: str
     inputs: tuple[str, ...]
     window: WindowSpec
-    aggregates: tuple[tuple[str, str], ...]
+    aggregates: tuple[tuple[str, str | Own], ...]
 
     def __post_init__(self) -> None:
         element = f"aggregate {self.name!r}"
         if not self.aggregates:
             raise NetworkError(f"{element}: name at least one aggregate, such as .agg(n='count(*)').")
         for _, call in self.aggregates:
-            parse_call(element, call)
+            if not isinstance(call, Own):
+                parse_call(element, call)
         check_names(element, self.columns)
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns of a result."""
         return (*self.window.by, START, END, *(name for name, _ in self.aggregates))
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """What is computed of rows, in SQL: `by` columns, arguments of functions."""
+        own = [quoted(name) for _, call in self.aggregates if isinstance(call, Own) for name in call.columns]
+        return (*map(quoted, self.window.by), *(call for _, call in self.aggregates if isinstance(call, str)), *own)
 
 
 @dataclass(frozen=True)

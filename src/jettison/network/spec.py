@@ -353,6 +353,9 @@ def _operator_dict(operator: Operator) -> dict[str, Any]:
             "by": list(window.by),
             "delay": duration_text(window.delay_us / 1000) if window.delay_us else None,
         }
+        for column, call in operator.aggregates:
+            if not isinstance(call, str):
+                raise NetworkError(f"{element}: {column!r} is of your own, in Python: YAML can say SQL only.")
         return {"window": _trim(shape), "agg": dict(operator.aggregates), "of": operator.inputs[0]}
     assert isinstance(operator, Apply)
     columns_given = None if operator.columns is None else list(operator.columns)

@@ -26,7 +26,7 @@ from jettison.spark.reasons import reason_of
 from jettison.spark.sinks import Sink
 from jettison.spark.slice_state import SliceState
 from jettison.spark.values import value_metrics, value_samples, valued_columns
-from jettison.statistics.samples import LATENCY_QUANTILES, OutputSample, ValueSample
+from jettison.statistics.samples import LATENCY_QUANTILES, FailedWindows, OutputSample, ValueSample
 
 _SAMPLE_MASK = 63
 _ACCURACY = 200
@@ -42,6 +42,7 @@ class Measured:
     timeless: dict[str, int] = field(default_factory=dict)
     values: dict[str, ValueSample] = field(default_factory=dict)
     late: dict[str, int] = field(default_factory=dict)
+    failed: dict[str, FailedWindows] = field(default_factory=dict)
     parts_ms: dict[str, float] = field(default_factory=dict)
 
 
@@ -119,10 +120,11 @@ class BatchRunner:
         jobs: dict[str, Future[_Written]] = {}
         aside: dict[str, Future[float]] = {}
         began = time.time()
+        count = not self._told_by_slices(plan)
         try:
-            self._keep_first(compiler, closed)
+            self._keep_first(compiler, closed, count=count)
             for output in live:
-                frame = compiler.output(output.name, count=True)
+                frame = compiler.output(output.name, count=count)
                 columns = self.known.columns(output.name, frame)
                 timed = TIME in columns
                 observation = Observation()
@@ -145,6 +147,10 @@ class BatchRunner:
                 if kept is not None:
                     measured.late.update(kept.late)
                     measured.parts_ms.update(kept.parts_ms)
+            if slices is not None:
+                measured.failed.update(slices.failed)
+                if not count:
+                    measured.timeless[self._graph.sources[0].name] = slices.timeless
             measured.parts_ms["building"] = 1000 * (built - began)
             measured.parts_ms["measuring"] = 1000 * (time.time() - written)
             measured.parts_ms.update({f"on_shed {name}": keeping.result() for name, keeping in aside.items()})
@@ -176,13 +182,22 @@ class BatchRunner:
             closed.update(arc for arc in leaving if nothing or plan.keep(arc) == 0)
         return frozenset(closed)
 
-    def _keep_first(self, compiler: Compiler, closed: frozenset[str]) -> None:
+    def _told_by_slices(self, plan: Plan) -> bool:
+        """Whether slices tell all there is to count behind the source: rows without event time. To look at every row
+        for that takes a good part of the time of simple aggregates."""
+        source = self._graph.sources[0]
+        if plan.arcs or source.payload is not None or valued_columns(self._graph, source.name):
+            return False
+        shapes = () if self._slices is None else self._slices.shapes.values()
+        return len(self._graph.sources) == 1 and any(shape.group.tail == source.name for shape in shapes)
+
+    def _keep_first(self, compiler: Compiler, closed: frozenset[str], *, count: bool) -> None:
         """Joins and aggregates come first, also those whose outputs get nothing in this batch: later batches may need
         the rows of this one."""
         for operator in self._graph.operators:
             joins = isinstance(operator, StreamJoin) and not closed.issuperset(self._graph.arcs_into(operator.name))
             if (joins and self._joins is not None) or isinstance(operator, Aggregate):
-                compiler.output(operator.name, count=True)
+                compiler.output(operator.name, count=count)
 
     def _value_metrics(self, output: Output) -> list[str]:
         columns = valued_columns(self._graph, output.name)

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from jettison.errors import SourceError
 from jettison.network.graph import Graph
 from jettison.spark.checkpoint import Checkpoint
+from jettison.spark.footers import footer_rows
 from jettison.spark.kafka import hint, read_between
 from jettison.spark.logs import Logged
 from jettison.spark.offsets import KafkaBatch, Offsets, batch_offsets, is_kafka, kafka_batch, rows_between
@@ -67,7 +68,7 @@ class Reader:
         if offsets is None:
             return Reading(count_rows(self._graph, frame))
         found = {name: self._kafka(name, batch, *offsets[name]) for name in self._topics}
-        rows = {name: rows_between(*each) for name, each in offsets.items() if self._countable}
+        rows = {name: self._rows(index, *each) for index, (name, each) in enumerate(offsets.items()) if self._countable}
         rows |= {name: each.rows[name] for name, each in found.items() if each is not None}
         names = [source.name for source in self._graph.sources]
         if any(rows.get(name) is None for name in names):
@@ -77,6 +78,13 @@ class Reader:
             }
         known = [each for each in found.values() if each is not None]
         return Reading({name: rows[name] or 0 for name in names}, **_merged(known))
+
+    def _rows(self, index: int, start: Any, end: Any) -> int | None:
+        """Rows of a source's batch without a job: as offsets count them, or as parquet files say."""
+        counted = rows_between(start, end)
+        if counted is not None:
+            return counted
+        return footer_rows(self._spark, self._checkpoint.spark_folder, index, start, end)
 
     def skipping(self, reading: Reading, share: float, names: frozenset[str], batch: int) -> Reading:
         """The same batch with only the newest `share` of each partition read; the rest is passed over."""

@@ -9,7 +9,7 @@ from jettison.network.graph import Graph
 from jettison.plan.plan import Plan
 from jettison.statistics.arrival import TopicSample
 from jettison.statistics.latency import LatencyHistogram
-from jettison.statistics.samples import BatchSample
+from jettison.statistics.samples import BatchSample, FailedWindows
 
 _SHOWN_SHARES = (0.5, 0.95, 0.99, 1.0)
 
@@ -47,6 +47,12 @@ class Report:
     rows_gone: int = 0
     rows_late: int = 0
     topics: Mapping[str, TopicSample] = field(default_factory=dict)
+    failed: Mapping[str, FailedWindows] = field(default_factory=dict)
+
+    @property
+    def windows_failed(self) -> int:
+        """Windows of which an aggregate of the user's own could not be computed."""
+        return sum(each.windows for each in self.failed.values())
 
     def __str__(self) -> str:
         shed = self.rows_shed / self.rows_in if self.rows_in else 0.0
@@ -71,6 +77,8 @@ class Report:
             lines.append(
                 f"{self.rows_late:,} rows came late: their windows were closed, or partners at a join may have gone"
             )
+        for name, each in self.failed.items():
+            lines.append(f"aggregate {name}: {each.windows:,} windows failed, their value is null ({each.reason})")
         if self.rows_without_time:
             lines.append(f"{self.rows_without_time:,} rows have no event time: they count in no latency")
         if self.infeasible:
@@ -96,6 +104,7 @@ class Totals:
     gone: int = 0
     late: int = 0
     topics: dict[str, TopicSample] = field(default_factory=dict)
+    failed: dict[str, FailedWindows] = field(default_factory=dict)
     slowest_ms: float = 0.0
     over_budget: int = 0
     rows: dict[str, int] = field(default_factory=dict)
@@ -118,6 +127,9 @@ class Totals:
         self.gone += sum(sample.gone.values())
         self.late += sum(sample.late.values())
         self.topics.update(sample.topics)
+        for name, each in sample.failed.items():
+            before = self.failed.get(name, FailedWindows(0, each.reason))
+            self.failed[name] = FailedWindows(before.windows + each.windows, before.reason)
         self.slowest_ms = max(self.slowest_ms, sample.duration_ms)
         self.over_budget += sample.duration_ms > self.budget_ms
         for output in self.graph.outputs:
@@ -179,4 +191,5 @@ class Totals:
             self.gone,
             self.late,
             dict(self.topics),
+            dict(self.failed),
         )

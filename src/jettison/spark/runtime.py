@@ -376,6 +376,7 @@ class Run:
             values=measured.values,
             parts_ms={**measured.parts_ms, "deciding": 1000 * (decided - began), "bookkeeping": overhead_ms},
             plan_row=plan.row,
+            failed=measured.failed,
         )
         ages = [seen.latency_ms[-1] for seen in measured.outputs.values() if seen.latency_ms]
         cut = bool(plan.stale) or any(reading.stale.values())

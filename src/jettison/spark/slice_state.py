@@ -27,8 +27,9 @@ from jettison.network.slices import SliceGroup
 from jettison.spark.files import Folder
 from jettison.spark.reasons import reason_of
 from jettison.spark.slice_log import SlicePart, SliceRecord, check_groups, check_shape, still_wanted
-from jettison.spark.slices import NEWEST, ROWS, SLICE, Shape, kept_slices, merged, number, results, sliced
+from jettison.spark.slices import FAILED, NEWEST, ROWS, SLICE, Shape, kept_slices, merged, number, results, sliced
 from jettison.spark.state_log import StateLog
+from jettison.statistics.samples import FailedWindows
 
 Inputs = Mapping[tuple[str, ...], DataFrame]
 """The rows of a batch that come to a group: one frame for all of its aggregates, unless drops tell them apart."""
@@ -43,6 +44,7 @@ class _Written:
     part: SlicePart | None
     newest_us: int | None = None
     late: Mapping[str, int] = field(default_factory=dict)
+    timeless: int = 0
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,10 @@ class BatchSlices:
         self._writing: dict[str, list[Future[_Written]]] = {}
         self._merging: dict[str, list[Future[_Merged]]] = {}
         self._began: dict[str, float] = {}
+        self._failing: dict[str, Observation] = {}
         self.late = dict.fromkeys(self._members, 0)
+        self.failed: dict[str, FailedWindows] = {}
+        self.timeless = 0  # the most rows without event time that came to one group
         self.parts_ms: dict[str, float] = {}
 
     @property
@@ -133,10 +138,15 @@ class BatchSlices:
             written, joint = self._written(name), [self._told(name, job) for job in self._merging.get(name, ())]
             self._state.logs[name].write(self._after(shape, base, written, joint), base)
             for each in written:
+                self.timeless = max(self.timeless, each.timeless)
                 for member, count in each.late.items():
                     self.late[member] += count
             if name in self._began:
                 self.parts_ms[name] = 1000 * (time.time() - self._began[name])
+        for member, observation in self._failing.items():
+            seen = _seen(observation)
+            if seen.get("windows"):
+                self.failed[member] = FailedWindows(seen["windows"], seen["reason"])
 
     def close(self) -> None:
         """Nothing of a failed batch may write on while it is repeated."""
@@ -163,10 +173,15 @@ class BatchSlices:
             parts = self._parts(member.name, new)
             found = [each for each in parts if each.to_us >= first and each.from_us < last]
         if found:
-            return results(shape, member, self._read(shape, found), closing)
+            made = results(shape, member, self._read(shape, found), closing)
+            if member.name not in shape.failing:
+                return made
+            seen = self._failing[member.name] = Observation()
+            reasons = (f"count({FAILED}) AS windows", f"min({FAILED}) AS reason")
+            return made.observe(seen, *map(F.expr, reasons)).drop(FAILED)
         known = self._state.nothing.get(member.name)
         if known is None or not _same_session(known.sparkSession, self._session):
-            known = results(shape, member, self._session.createDataFrame([], shape.schema))
+            known = results(shape, member, self._session.createDataFrame([], shape.schema)).drop(FAILED)
             self._state.nothing[member.name] = known
         return known
 
@@ -184,10 +199,11 @@ class BatchSlices:
         needed = _least(list(firsts.values()))
         slices = sliced(shape, rows)
         kept = SLICE if needed is None else f"IF({SLICE} >= {number(needed)}, {SLICE}, NULL)"
-        seen, written = self._write(shape, name, slices, kept, [f"max({NEWEST}) AS newest", *late], needed)
+        others = [f"max({NEWEST}) AS newest", f"sum(IF({SLICE} IS NULL, {ROWS}, 0)) AS timeless", *late]
+        seen, written = self._write(shape, name, slices, kept, others, needed)
         counts = {member: seen.get(f"late{index}") or 0 for index, member in enumerate(firsts)}
         part = None if written is None else SlicePart(name, *written, 0, of)
-        return _Written(name, of, part, seen.get("newest"), counts)
+        return _Written(name, of, part, seen.get("newest"), counts, seen.get("timeless") or 0)
 
     def _merge(self, shape: Shape, name: str, parts: tuple[SlicePart, ...]) -> _Merged:
         level, of = parts[0].level + 1, parts[0].of
@@ -206,8 +222,7 @@ class BatchSlices:
         observed = slices.observe(seen, *map(F.expr, metrics))
         target = f"{self._state.path}/{shape.group.name}/{name}"
         kept_slices(shape, observed, first_us).write.mode("overwrite").parquet(target)
-        handle: Any = seen._jo
-        found: dict[str, Any] = seen.get if handle.future().isCompleted() else {}
+        found = _seen(seen)
         if not found.get("rows"):
             return found, None
         return found, (found["rows"], found["from_us"], found["to_us"])
@@ -255,6 +270,12 @@ class BatchSlices:
 def _same_session(one: Any, other: Any) -> bool:
     """Whether two handles are of the same session: PySpark makes a new one for every batch."""
     return bool(one._jsparkSession.equals(other._jsparkSession))
+
+
+def _seen(observation: Observation) -> dict[str, Any]:
+    """What an observation saw; nothing where nobody looked at the rows."""
+    handle: Any = observation._jo
+    return observation.get if handle.future().isCompleted() else {}
 
 
 def _least(times: Sequence[int | None]) -> int | None:

@@ -7,23 +7,26 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import DataType, StructType
 
 from jettison.errors import StartError
 from jettison.network.aggregates import Call, Recipe, parse_call, recipe
 from jettison.network.operators import Aggregate
 from jettison.network.schema import quoted
 from jettison.network.slices import SliceGroup
+from jettison.network.user_aggregates import Own
 from jettison.network.windows import END, START
 from jettison.spark.drops import HIDDEN, IDENTITY, TIME
 from jettison.spark.reasons import reason_of
+from jettison.spark.user_functions import own_columns
 
 SLICE = "_jt_slice"
 ROWS = "_jt_rows"
 NEWEST = "_jt_newest"
+FAILED = "_jt_failed"
 _START = "_jt_start"
 _COUNTED = "count(1)"
 _ORDER = f"struct({TIME}, {IDENTITY})"
@@ -35,7 +38,9 @@ class Shape:
 
     `partials` has, by column, the aggregate over rows and the one over partials; `finals`, by aggregate, the columns
     of a result, and `used` those of partials; `schema` is that of slices as they are kept. A column is called after
-    what is in it: slices stay readable when an aggregate joins or leaves the group.
+    what is in it: slices stay readable when an aggregate joins or leaves the group. Of aggregates of the user's own,
+    which SQL cannot say, the texts are names, and `parsed` has their columns; `failing` says by aggregate why a window
+    failed.
     """
 
     group: SliceGroup
@@ -43,6 +48,7 @@ class Shape:
     finals: Mapping[str, tuple[str, ...]]
     used: Mapping[str, tuple[str, ...]]
     schema: StructType = field(default_factory=StructType)
+    failing: Mapping[str, str] = field(default_factory=dict)
     parsed: dict[str, Column] = field(default_factory=dict, compare=False, repr=False)
 
     def sql(self, text: str) -> Column:
@@ -72,10 +78,19 @@ def shape_of(group: SliceGroup, rows: DataFrame) -> Shape:
     partials: dict[str, tuple[str, str]] = {ROWS: (_COUNTED, f"sum({ROWS})")}
     finals: dict[str, tuple[str, ...]] = {}
     used: dict[str, tuple[str, ...]] = {}
+    failing: dict[str, str] = {}
+    parsed: dict[str, Column] = {}
     for member in group.members:
         results = _analysed(member, rows)
         made, columns = [], [ROWS]
         for name, text in member.aggregates:
+            if isinstance(text, Own):
+                own = _own(member, name, text, rows, parsed)
+                columns.append(own.column)
+                partials[own.column] = (own.label, f"{own.label} merged")
+                made.append(own.label)
+                failing[member.name] = f"{member.name} failed"
+                continue
             how = _recipe(member, text, rows)
             names = [_column(partial.sql) for partial in how.partials]
             columns += names
@@ -84,7 +99,10 @@ def shape_of(group: SliceGroup, rows: DataFrame) -> Shape:
             kind = results.schema[name].dataType.simpleString()
             made.append(f"CAST({_filled(how.final, names)} AS {kind}) AS {quoted(name)}")
         finals[member.name], used[member.name] = tuple(made), tuple(dict.fromkeys(columns))
-    shape = Shape(group, partials, finals, used)
+        if member.name in failing:
+            reasons = [parsed[f"{text} failed"] for text in made if f"{text} failed" in parsed]
+            parsed[failing[member.name]] = F.coalesce(*reasons).alias(FAILED)
+    shape = Shape(group, partials, finals, used, failing=failing, parsed=parsed)
     kept = kept_slices(shape, sliced(shape, rows))
     # a sum of sums of decimals is wider than the sum: what is merged must be of the same type as what is not
     types = {each.name: each.dataType.simpleString() for each in kept.schema.fields}
@@ -92,7 +110,7 @@ def shape_of(group: SliceGroup, rows: DataFrame) -> Shape:
         column: (sql, f"CAST({merge} AS {types[column]})" if types[column].startswith("decimal") else merge)
         for column, (sql, merge) in partials.items()
     }
-    return Shape(group, cast, finals, used, kept.schema)
+    return Shape(group, cast, finals, used, kept.schema, failing, parsed)
 
 
 def sliced(shape: Shape, rows: DataFrame) -> DataFrame:
@@ -117,7 +135,10 @@ def merged(shape: Shape, slices: DataFrame) -> DataFrame:
 
 
 def results(shape: Shape, aggregate: Aggregate, slices: DataFrame, closing: tuple[int, int] | None = None) -> DataFrame:
-    """The results of windows, from slices: of those that begin between two times, or of all."""
+    """The results of windows, from slices: of those that begin between two times, or of all.
+
+    With aggregates of the user's own they have column FAILED, to be observed and left out.
+    """
     window = aggregate.window
     first, last = (None, None) if closing is None else map(number, closing)
     if window.tumbling:
@@ -138,7 +159,8 @@ def results(shape: Shape, aggregate: Aggregate, slices: DataFrame, closing: tupl
     visible = [*by, f"timestamp_micros({_START}) AS {START}", f"{ends} AS {END}", *shape.finals[aggregate.name]]
     missing = [f"{column} IS NULL" for column in by]  # a hash passes nulls over, and (7, null) is not (null, 7)
     hidden = [f"xxhash64({', '.join([*by, *missing, _START])}) AS {IDENTITY}", f"timestamp_micros({_START}) AS {TIME}"]
-    return _grouped(shape, started, _START).select(*map(shape.sql, [*visible, *hidden]))
+    failing = [shape.failing[aggregate.name]] if aggregate.name in shape.failing else []
+    return _grouped(shape, started, _START).select(*map(shape.sql, [*visible, *hidden, *failing]))
 
 
 def number(value_us: int) -> str:
@@ -152,6 +174,33 @@ def _grouped(shape: Shape, slices: DataFrame, moment: str) -> DataFrame:
     return slices.groupBy(*map(shape.sql, [*keys, moment])).agg(*map(shape.sql, made))
 
 
+@dataclass(frozen=True)
+class _Named:
+    """An aggregate of the user's own: the column of its partials, and what it is called."""
+
+    column: str
+    label: str
+
+
+def _own(aggregate: Aggregate, name: str, own: Own, rows: DataFrame, parsed: dict[str, Column]) -> _Named:
+    """Put the columns of an aggregate of the user's own under their names."""
+    label = f"{aggregate.name}.{name} of ({', '.join(own.columns)})"
+    column = _column(label)
+    try:
+        kind = DataType.fromDDL(own.type)
+    except ParseException as error:
+        raise StartError(
+            f"aggregate {aggregate.name!r}: {name!r} is of type {own.type!r}, which Spark does not know: say one such "
+            f"as 'double', 'bigint', 'string' or 'array<int>'."
+        ) from error
+    made = own_columns(own, kind, column)
+    parsed[f"{label} AS {column}"] = made.partial.alias(column)
+    parsed[f"{label} merged AS {column}"] = made.merge.alias(column)
+    parsed[label] = made.value.alias(name)
+    parsed[f"{label} failed"] = made.failed
+    return _Named(column, label)
+
+
 def _recipe(aggregate: Aggregate, text: str, rows: DataFrame) -> Recipe:
     call: Call = parse_call(f"aggregate {aggregate.name!r}", text)
     first = call.arguments[0]
@@ -163,7 +212,11 @@ def _analysed(aggregate: Aggregate, rows: DataFrame) -> DataFrame:
     """The aggregates as Spark itself would compute them, to know the types and to let it complain."""
     try:
         keys = [F.expr(quoted(name)) for name in aggregate.window.by]
-        return rows.groupBy(*keys).agg(*(F.expr(f"{text} AS {quoted(name)}") for name, text in aggregate.aggregates))
+        own = [name for _, call in aggregate.aggregates if isinstance(call, Own) for name in call.columns]
+        calls = [(name, call) for name, call in aggregate.aggregates if isinstance(call, str)]
+        read = rows.select("*", *(F.expr(f"{quoted(name)} AS _jt_own{n}") for n, name in enumerate(own)))
+        made = [F.expr(f"{text} AS {quoted(name)}") for name, text in calls]
+        return read.groupBy(*keys).agg(*made or [F.expr(_COUNTED)])
     except AnalysisException as error:
         here = ", ".join(name for name in rows.columns if name not in HIDDEN)
         raise StartError(f"aggregate {aggregate.name!r}: {reason_of(error)} Columns here: {here}.") from error
@@ -194,5 +247,5 @@ def direct(group: SliceGroup, shape: Shape, rows: Mapping[tuple[str, ...], DataF
         slices = kept_slices(shape, sliced(shape, frame))
         for member in group.members:
             if member.name in names:
-                found[member.name] = results(shape, member, slices)
+                found[member.name] = results(shape, member, slices).drop(FAILED)
     return found

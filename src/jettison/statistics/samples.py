@@ -25,6 +25,14 @@ class ValueSample:
     others: int = 0
 
 
+@dataclass(frozen=True)
+class FailedWindows:
+    """Windows of which an aggregate of the user's own could not be computed, and why in one of them."""
+
+    windows: int
+    reason: str
+
+
 LATENCY_QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 """Which quantiles `OutputSample.latency_ms` holds, from the freshest row to the stalest."""
 
@@ -36,8 +44,9 @@ class BatchSample:
     `rows_in` counts what arrived at each source and was read, `arcs` what reached an arc and passed its drop, where
     that was counted, `skipped` the records that were passed over unread, `stale` those of them that were too old,
     `gone` those that a source had lost before, `late` the rows that came behind the watermark: by join of streams those
-    whose partners may have gone, by aggregate those whose windows were closed, which are left out. `values` tells, by
-    "operator.column", how values that outputs are valued by are spread behind the drops.
+    whose partners may have gone, by aggregate those whose windows were closed, which are left out; `failed`, by
+    aggregate, the windows on which a function of the user's own threw. `values` tells, by "operator.column", how values
+    that outputs are valued by are spread behind the drops.
     `parts_ms` splits the batch's time: deciding, each output's job, and the trigger's own bookkeeping.
     """
 
@@ -58,3 +67,4 @@ class BatchSample:
     values: Mapping[str, ValueSample] = field(default_factory=dict)
     parts_ms: Mapping[str, float] = field(default_factory=dict)
     plan_row: float = 0
+    failed: Mapping[str, FailedWindows] = field(default_factory=dict)

@@ -1,0 +1,130 @@
+"""Aggregates of the user's own, in Python: four functions whose partial results merge, or one of a whole window.
+
+Both may throw. Then the window that they threw on gets null in that column and is counted as failed, with the reason;
+its other columns and all other windows stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jettison.errors import NetworkError
+
+
+@dataclass(frozen=True)
+class UserAggregate:
+    """A value that is carried from row to row, in the order of event time within a slice, and merged across slices."""
+
+    init: Callable[[], Any]
+    incr: Callable[..., Any]
+    merge: Callable[[Any, Any], Any]
+    final: Callable[[Any], Any]
+    columns: tuple[str, ...]
+    type: str
+
+    def __post_init__(self) -> None:
+        for word in ("init", "incr", "merge", "final"):
+            _check_function("aggregate", word, getattr(self, word))
+        _check("aggregate", self.columns, self.type)
+
+    def __str__(self) -> str:
+        return f"{function_name(self.incr)}({', '.join(self.columns)})"
+
+
+@dataclass(frozen=True)
+class WholeWindow:
+    """A function of all rows of a window, as a pandas DataFrame in the order of event time."""
+
+    function: Callable[[Any], Any]
+    columns: tuple[str, ...]
+    type: str
+
+    def __post_init__(self) -> None:
+        _check_function("whole_window", "function", self.function)
+        _check("whole_window", self.columns, self.type)
+
+    def __str__(self) -> str:
+        return f"{function_name(self.function)}({', '.join(self.columns)})"
+
+
+Own = UserAggregate | WholeWindow
+
+
+def aggregate(
+    *,
+    init: Callable[[], Any],
+    incr: Callable[..., Any],
+    merge: Callable[[Any, Any], Any],
+    final: Callable[[Any], Any],
+    columns: str | Sequence[str],
+    type: str,
+) -> UserAggregate:
+    """An aggregate of your own for `.agg(...)`, as functions of a value that pickle can write.
+
+    `init()` gives the value of no rows, `incr(value, *columns)` that with one row more, `merge(value, later)` that of
+    both, `final(value)` the result, of Spark's `type`. The geometric mean of a fare, for one slice of two rows and one
+    of one row:
+
+    >>> import math
+    >>> mean = aggregate(
+    ...     init=lambda: (0.0, 0),
+    ...     incr=lambda value, fare: (value[0] + math.log(fare), value[1] + 1),
+    ...     merge=lambda value, later: (value[0] + later[0], value[1] + later[1]),
+    ...     final=lambda value: math.exp(value[0] / value[1]),
+    ...     columns="fare",
+    ...     type="double",
+    ... )
+    >>> first = mean.incr(mean.incr(mean.init(), 2.0), 8.0)
+    >>> round(mean.final(mean.merge(first, mean.incr(mean.init(), 4.0))), 6)
+    4.0
+    """
+    return UserAggregate(init, incr, merge, final, _columns("aggregate", columns), type)
+
+
+def whole_window(function: Callable[[Any], Any], *, columns: str | Sequence[str], type: str) -> WholeWindow:
+    """An aggregate of your own for `.agg(...)`: a function of a window's rows, as a pandas DataFrame of `columns`.
+
+    All of those rows are kept until the window closes, and once more for every window that they are in when it does:
+    `aggregate` keeps less.
+
+    >>> str(whole_window(len, columns=["fare", "tip"], type="long"))
+    'len(fare, tip)'
+    """
+    return WholeWindow(function, _columns("whole_window", columns), type)
+
+
+def function_name(function: object) -> str:
+    """What a function is called, where it says.
+
+    >>> function_name(len), function_name(lambda: 1)
+    ('len', 'lambda')
+    """
+    name = str(getattr(function, "__name__", type(function).__name__))
+    return name.strip("<>")
+
+
+def _columns(word: str, columns: object) -> tuple[str, ...]:
+    if isinstance(columns, str):
+        return (columns,)
+    if not isinstance(columns, Sequence):
+        raise NetworkError(f"{word}(): columns={columns!r} is not a list of names, such as columns=['price'].")
+    return tuple(columns)
+
+
+def _check_function(word: str, argument: str, function: object) -> None:
+    if not callable(function):
+        raise NetworkError(f"{word}(): {argument}={function!r} cannot be called: give a function.")
+
+
+def _check(word: str, columns: tuple[str, ...], type: object) -> None:
+    for name in columns:
+        if not isinstance(name, str) or not name:
+            raise NetworkError(f"{word}(): {name!r} in `columns` is not a column's name, such as 'price'.")
+    if not columns:
+        raise NetworkError(f"{word}(): name at least one column that the functions get, such as columns=['price'].")
+    if len({name.lower() for name in columns}) < len(columns):
+        raise NetworkError(f"{word}(): `columns` names a column twice ({', '.join(columns)}): name each once.")
+    if not isinstance(type, str) or not type.strip():
+        raise NetworkError(f"{word}(): type={type!r} is not a type of Spark, such as 'double' or 'array<int>'.")

@@ -1,0 +1,154 @@
+"""Aggregates of the user's own as columns of Spark: what a slice keeps of its rows, how that merges, and the result.
+
+Spark collects the rows of a group and slice, and Python makes one value of them, pickled. A function that throws does
+not end the run: what it threw takes the value's place, goes through every merge, and comes out as the reason why the
+window failed. Rows are put into the order of event time before, and values into that of their first rows, so that a
+batch that is repeated gives the same again.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    BinaryType,
+    DataType,
+    DoubleType,
+    FloatType,
+    StringType,
+    StructField,
+    StructType,
+    _make_type_verifier,
+)
+
+from jettison.network.schema import quoted
+from jettison.network.user_aggregates import Own, UserAggregate, WholeWindow
+from jettison.spark.drops import IDENTITY, TIME
+
+_LONGEST_REASON = 300
+
+
+@dataclass(frozen=True)
+class OwnColumns:
+    """One aggregate of the user's own: over rows, over partials, and the result with the reason of its failure."""
+
+    partial: Column
+    merge: Column
+    value: Column
+    failed: Column
+
+
+def own_columns(own: Own, kind: DataType, column: str) -> OwnColumns:
+    """The columns of an aggregate whose partials are kept in `column`, and whose result is of type `kind`."""
+    order = [F.expr(f"unix_micros(CAST({TIME} AS timestamp)) AS at"), F.expr(f"{IDENTITY} AS id")]
+    fields = [F.expr(f"{quoted(name)} AS c{number}") for number, name in enumerate(own.columns)]
+    rows = F.collect_list(F.struct(*order, *fields))
+    kept = F.col(column)
+    struct = StructType([StructField("v", kind), StructField("failed", StringType())])
+    result = F.udf(_result_of(own, kind), struct, useArrow=False)
+    made = result(kept)
+    if isinstance(own, WholeWindow):
+        partial, merge = rows, F.flatten(F.collect_list(kept))
+    else:
+        partial = F.udf(_folding(own), BinaryType(), useArrow=False)(rows)
+        merge = F.udf(_merging(own), BinaryType(), useArrow=False)(F.collect_list(kept))
+    return OwnColumns(partial, merge, made.getField("v"), made.getField("failed"))
+
+
+# --- in Python workers ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Thrown:
+    """What a function threw, in the place of its value."""
+
+    reason: str
+
+
+def _tried(work: Callable[[], Any]) -> Any:
+    try:
+        return work()
+    except Exception as error:
+        return _Thrown(f"{type(error).__name__}: {error}"[:_LONGEST_REASON])
+
+
+def _pickled(first: tuple[int, int], value: Any) -> bytes:
+    """A partial: when its first row was, and its value."""
+    made = _tried(lambda: pickle.dumps((first, value)))
+    return pickle.dumps((first, made)) if isinstance(made, _Thrown) else bytes(made)
+
+
+def _in_order(rows: Any) -> list[Any]:
+    return sorted(rows, key=_moment)
+
+
+def _moment(row: Any) -> tuple[int, int]:
+    return row[0] or 0, row[1] or 0
+
+
+def _folding(own: UserAggregate) -> Callable[[Any], bytes]:
+    def folded(rows: Any) -> bytes:
+        ordered = _in_order(rows)
+        value = _tried(lambda: reduce(lambda before, row: own.incr(before, *row[2:]), ordered, own.init()))
+        return _pickled(_moment(ordered[0]), value)
+
+    return folded
+
+
+def _merging(own: UserAggregate) -> Callable[[Any], bytes | None]:
+    def joined(before: Any, later: Any) -> Any:
+        thrown = next((each for each in (before, later) if isinstance(each, _Thrown)), None)
+        return _tried(lambda: own.merge(before, later)) if thrown is None else thrown
+
+    def merged(partials: Any) -> bytes | None:
+        if len(partials) <= 1:  # none in slices from before this aggregate was declared
+            return bytes(partials[0]) if partials else None
+        found = sorted((pickle.loads(bytes(each)) for each in partials), key=lambda each: each[0])
+        return _pickled(found[0][0], reduce(joined, (value for _, value in found)))
+
+    return merged
+
+
+def _result_of(own: Own, kind: DataType) -> Callable[[Any], tuple[Any, str | None]]:
+    verify = _make_type_verifier(kind)
+    number = isinstance(kind, DoubleType | FloatType)
+
+    def value_of(kept: Any) -> Any:
+        if isinstance(own, WholeWindow):
+            import pandas as pd
+
+            rows = [tuple(row[2:]) for row in _in_order(kept)]
+            return own.function(pd.DataFrame.from_records(rows, columns=list(own.columns)))
+        _, value = pickle.loads(bytes(kept))
+        return value if isinstance(value, _Thrown) else own.final(value)
+
+    def checked(kept: Any) -> Any:
+        value = _plain(value_of(kept))
+        if isinstance(value, _Thrown):
+            return value
+        if number and isinstance(value, int) and not isinstance(value, bool):
+            value = float(value)
+        verify(value)
+        return value
+
+    def result(kept: Any) -> tuple[Any, str | None]:
+        if kept is None:
+            return None, None
+        made = _tried(lambda: checked(kept))
+        return (None, made.reason) if isinstance(made, _Thrown) else (made, None)
+
+    return result
+
+
+def _plain(value: Any) -> Any:
+    """A value of NumPy or pandas as Python's own, which Spark takes."""
+    for name in ("to_pydatetime", "tolist"):
+        if hasattr(value, name):
+            return getattr(value, name)()
+    return value
