@@ -259,7 +259,7 @@ def test_what_was_decided_survives_a_restart(
         busy.output("table", qos=jt.QoS(gap=4))
         stream = spark.readStream.schema(TRIPS).option("maxFilesPerTrigger", 1).parquet(f"{tmp_path}/trips/*")
         where = str(tmp_path / "checkpoint")
-        return ended(jt.start(net, {"trips": stream}, {"table": table}, trigger=TRIGGER, checkpoint=where), 120)
+        return ended(jt.start(net, {"trips": stream}, {"table": table}, trigger=TRIGGER, checkpoint=where), 160)
 
     batch_count = 0
     for part in (batches[:4], batches[4:]):

@@ -81,7 +81,8 @@ def is_needed(drop: Window, time: str = TIME) -> str:
         return "true" if not drop.fates else _is_kept(drop.fates[drop.of], moment)
     if drop.needed is None:
         return "true"
-    low, high = (f"array({edge}L)[int({moment} & 0)]" for edge in (drop.needed.low_us, drop.needed.high_us))
+    # `get`, as an index that is null is -1 where Spark shares a part of an expression
+    low, high = (f"get(array({edge}L), int({moment} & 0))" for edge in (drop.needed.low_us, drop.needed.high_us))
     granule = f"(({moment} - {low}) div {drop.needed.granule_us}L)"
     words = ", ".join(f"{word}L" for word in drop.needed.words)
     bit = f"shiftright(get(array({words}), int({granule} div {WORD_BITS}L)), int({granule} % {WORD_BITS}L)) & 1L"
