@@ -74,3 +74,17 @@ def test_without_an_overload_nothing_goes() -> None:
     plans, kept, _ = loop(5, 0.9, seconds=60)
     assert kept == 1.0
     assert not any(plan.fates for plan in plans)
+
+
+def test_behind_a_function_as_many_windows_go_as_may() -> None:
+    """The road map knows inputs and splits alone, and what a function needs of its tuples nobody knows."""
+    net = jt.Network("function")
+    made = net.source("t", "at timestamp, x int", event_time="at").apply("m:f", columns=["at", "x"], name="made")
+    made.window("5 seconds").agg(n="count(*)", name="busy").output("table", qos=jt.QoS(gap=4))
+    costs = Profile({"t": 0.1, "made": 0.1, "busy": 2.0}, {"busy": 0.001})
+    controller = Controller(net.graph, Settings(1000.0), costs)
+    plan = controller.decide({"t": 1_000_000}, 0.0, marks=BatchMarks(net.graph, {}))
+    assert controller.infeasible
+    assert set(plan.drops) == {"made>busy", "busy>table"}
+    assert plan.fates["busy"].drop_share == pytest.approx(0.8)
+    assert plan.drops["made>busy"].keep == pytest.approx(0.2)

@@ -219,9 +219,9 @@ class Controller:
         found = self._answer(problem)
         if isinstance(found, Infeasible):
             self.infeasible = found.reason
-            helps = found.best.saves_us > _WORTHWHILE_SHARE * self.settings.budget_us
-            if helps:
-                return self._trickle(problem, found.best)
+            eased = self._trickle(problem, found.best)
+            if max(found.best.saves_us, eased.saves_us) > _WORTHWHILE_SHARE * self.settings.budget_us:
+                return eased
             return self.road_map.plan(0, problem.rows, "shedding cannot help")
         return replace(found, reason=reason)
 
