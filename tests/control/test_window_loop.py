@@ -65,6 +65,7 @@ def test_about_what_is_too_much_goes(size_s: int, overload: float) -> None:
 
 def test_what_no_gap_allows_closes_the_output_and_says_so() -> None:
     plans, kept, lag_s = loop(5, 6.0, seconds=100)
+    assert plans[0].fates["busy"].drop_share == pytest.approx(0.8), "one batch tells no rate"
     assert plans[-1].reason.endswith("table closed")
     assert kept < 0.1
     assert lag_s < 3

@@ -20,7 +20,7 @@ from jettison.plan.certify import planned_load_us
 from jettison.plan.claims import claimed
 from jettison.plan.keys import by_chance, droppable
 from jettison.plan.ladder import LOWEST_KEEP_SHARE, Ladder
-from jettison.plan.plan import Drop, Fate, Infeasible, Keep, Plan, Window, keeps_of
+from jettison.plan.plan import Drop, Fate, Infeasible, Keep, Plan, keeps_of
 from jettison.plan.problem import Problem
 from jettison.plan.roadmap import RoadMap, RoadMapShedder, build_road_map
 from jettison.plan.shedders import SEMANTIC, SHEDDERS, shedder_named
@@ -158,13 +158,13 @@ class Controller:
             return self._planned(rows, arriving, queues, fresh)
         melting = planned_rows(rows, arriving, self.settings.melt_rate)
         plan = self._planned(melting, arriving, queues, fresh)
-        if not closed(plan):
+        if not closed(plan) and self.infeasible is None:
             return plan
-        usual = planned_rows(rows, arriving, 0.0)
-        steady = self._planned(usual, arriving, queues, fresh)
-        if closed(steady):
-            return plan
-        # for the sake of what is left over from before nothing is closed
+        steady = self._planned(planned_rows(rows, arriving, 0.0), arriving, queues, fresh)
+        known = any(arriving.values())
+        if self.infeasible is not None or (closed(steady) and known):
+            return steady
+        # for the sake of what is left over from before, or of a first batch, nothing is closed
         drops = most_without_closing(self._decisions, plan)
         problem = Problem(self.graph, self.profile, melting, self.settings.budget_us)
         return replace(claimed(problem, drops, plan.reason), row=steady.row)
@@ -288,8 +288,7 @@ class Controller:
         lowest = min(LOWEST_KEEP_SHARE, self.road_map.ladder.shares[-2])
         names = [source.name for source in self.graph.sources if droppable(self.graph, source.name)]
         drops: dict[str, Drop] = {name: by_chance(self.graph, name, lowest) for name in names}
-        by_window = {arc: drop for arc, drop in best.drops.items() if isinstance(drop, Window)}
-        drops |= by_window or most_without_closing(self._decisions, None)
+        drops |= most_without_closing(self._decisions, None)
         return replace(claimed(problem, drops, "infeasible"), row=best.row)
 
     def _gradual(self, saved_us: float, needed_us: float) -> float:
