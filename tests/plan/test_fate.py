@@ -243,3 +243,15 @@ def test_a_number_is_hashed_as_its_eight_bytes(number: int, seed: int) -> None:
     plain = number & 0x7F7F7F7F7F7F7F7F
 
     assert int(hash_of_longs(np.array([plain]), seed)[0]) == hash_of_text(plain.to_bytes(8, "little").decode(), seed)
+
+
+def test_a_closed_segment_keeps_nothing_and_the_next_begins_with_a_kept_window() -> None:
+    open_ = Schedule((Segment(0, 0.75, 3, "s"),))
+    closed = extend(open_, 9, drop_share=1.0, gap=3, seed="s")
+    assert closed.segments[-1].closed
+    assert not kept(closed, np.arange(10, 200)).any()
+    assert (kept(closed, np.arange(10)) == kept(open_, np.arange(10))).all()
+    again = extend(closed, 50, drop_share=0.75, gap=3, seed="s")
+    assert keep(again, 51)
+    assert longest_gap(kept(again, np.arange(51, 400))) <= 3
+    assert Schedule.from_dict(json.loads(json.dumps(again.to_dict()))) == again

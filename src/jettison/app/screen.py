@@ -13,7 +13,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from jettison.plan.plan import Plan, Semantic
+from jettison.plan.plan import Drop, Plan, Semantic, Window
 
 out = Console(highlight=False, markup=False)
 """For tables: plain cells, no colours that nobody asked for."""
@@ -71,10 +71,14 @@ def number(value: float) -> str:
 
 def kept(plan: Plan) -> Mapping[str, str]:
     """What each drop of a plan lets through, by arc."""
-    return {
-        arc: f"{percent(drop.keep)}{f' by {drop.column}' if isinstance(drop, Semantic) else ''}"
-        for arc, drop in plan.drops.items()
-    }
+    return {arc: f"{percent(drop.keep)}{_by(drop)}" for arc, drop in plan.drops.items()}
+
+
+def _by(drop: Drop) -> str:
+    """What a drop judges by, where that is not chance."""
+    if isinstance(drop, Window):
+        return " by window"
+    return f" by {drop.column}" if isinstance(drop, Semantic) else ""
 
 
 def predicates(plan: Plan) -> list[str]:

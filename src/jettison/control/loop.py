@@ -11,18 +11,21 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from jettison.control.schedules import closed, most_without_closing, planned_rows, scheduled
 from jettison.detect import Detector, Judgement
 from jettison.errors import StartError
 from jettison.network.graph import Graph
+from jettison.network.marks import BatchMarks
 from jettison.plan.certify import planned_load_us
 from jettison.plan.claims import claimed
 from jettison.plan.keys import by_chance, droppable
 from jettison.plan.ladder import LOWEST_KEEP_SHARE, Ladder
-from jettison.plan.plan import Infeasible, Keep, Plan, keeps_of
+from jettison.plan.plan import Drop, Fate, Infeasible, Keep, Plan, keeps_of
 from jettison.plan.problem import Problem
 from jettison.plan.roadmap import RoadMap, RoadMapShedder, build_road_map
 from jettison.plan.shedders import SEMANTIC, SHEDDERS, shedder_named
 from jettison.plan.stale import Fresh, saved_by_stale_us, stale_limits
+from jettison.plan.window_decisions import decisions_of
 from jettison.statistics.costs import CostModel
 from jettison.statistics.estimators import Smoothed
 from jettison.statistics.load import flows, queue_load_us, total_load_us
@@ -88,6 +91,9 @@ class Controller:
         self._previous_ms: float | None = None
         self.plan = Plan(reason="within budget")
         self.infeasible: str | None = None
+        self.fates: Mapping[str, Fate] = {}
+        """Which windows are kept, by aggregate: what has been decided so far."""
+        self._decisions = decisions_of(graph)
         self.road_map: RoadMap
         self._rest_ms = 0.0
         self._rows: Mapping[str, float] = {}
@@ -139,25 +145,62 @@ class Controller:
         now_ms: float,
         queues: Mapping[str, float] | None = None,
         fresh: Fresh | None = None,
+        marks: BatchMarks | None = None,
     ) -> Plan:
         """The plan for a batch of `rows` tuples that is about to run.
 
-        `queues` are tuples left waiting on arcs, `fresh` tells what of the batch is not stale, where that is known.
+        `queues` are tuples left waiting on arcs, `fresh` tells what of the batch is not stale, where that is known,
+        `marks` how far windows have got: then windows to drop are chosen, and those that were stay so.
         """
+        plan = self._decide(rows, now_ms, queues, fresh)
+        if marks is not None:
+            plan = scheduled(self._decisions, plan, self.fates, marks)
+            self.fates = plan.fates
+        self.plan = plan
+        return plan
+
+    def resume(self, plan: Plan) -> None:
+        """Go on from a plan that was logged."""
+        self.plan, self.fates = plan, plan.fates
+
+    def _decide(
+        self, rows: Mapping[str, float], now_ms: float, queues: Mapping[str, float] | None, fresh: Fresh | None
+    ) -> Plan:
         self._learn_rates(rows, now_ms)
+        arriving = {name: rate * self.settings.trigger_ms / 1000 for name, rate in self.rows_per_s.items()}
+        if not self._decisions.by_aggregate:
+            return self._planned(rows, arriving, queues, fresh)
+        melting = planned_rows(rows, arriving, self.settings.melt_rate)
+        plan = self._planned(melting, arriving, queues, fresh)
+        if not closed(plan) and self.infeasible is None:
+            return plan
+        steady = self._planned(planned_rows(rows, arriving, 0.0), arriving, queues, fresh)
+        known = any(arriving.values())
+        if self.infeasible is not None or (closed(steady) and known):
+            return steady
+        # for the sake of what is left over from before, or of a first batch, nothing is closed
+        drops = most_without_closing(self._decisions, plan)
+        problem = Problem(self.graph, self.profile, melting, self.settings.budget_us)
+        return replace(claimed(problem, drops, plan.reason), row=steady.row)
+
+    def _planned(
+        self,
+        rows: Mapping[str, float],
+        arriving: Mapping[str, float],
+        queues: Mapping[str, float] | None,
+        fresh: Fresh | None,
+    ) -> Plan:
+        """The plan for so many tuples, whatever they are: a batch, or what one interval brings."""
         self._rows = rows
         problem = Problem(self.graph, self.profile, rows, self.settings.budget_us)
         judgement = self._judge(problem, queues or {})
         self.infeasible = None
         if not self.settings.shedding or not judgement.overloaded or judgement.excess_us <= 0:
-            self.plan = self.road_map.plan(0, rows, judgement.reason)
-            return self.plan
+            return self.road_map.plan(0, rows, judgement.reason)
         problem = problem.with_budget(problem.load_us - judgement.excess_us)
         if fresh is not None and min(fresh.shares.values(), default=1.0) < 1.0:
-            self.plan = self._stale_first(problem, fresh, judgement.reason)
-        else:
-            self.plan = self._shed(problem, judgement.reason)
-        return self.plan
+            return self._stale_first(problem, fresh, judgement.reason)
+        return self._shed(problem, judgement.reason)
 
     def _judge(self, problem: Problem, queues: Mapping[str, float]) -> Judgement:
         """The batch at hand, and what arrives in one interval, against the budget."""
@@ -195,9 +238,9 @@ class Controller:
         found = self._answer(problem)
         if isinstance(found, Infeasible):
             self.infeasible = found.reason
-            helps = found.best.saves_us > _WORTHWHILE_SHARE * self.settings.budget_us
-            if helps:
-                return self._trickle(problem, found.best.row)
+            eased = self._trickle(problem, found.best)
+            if max(found.best.saves_us, eased.saves_us) > _WORTHWHILE_SHARE * self.settings.budget_us:
+                return eased
             return self.road_map.plan(0, problem.rows, "shedding cannot help")
         return replace(found, reason=reason)
 
@@ -236,7 +279,8 @@ class Controller:
                 delivered = {name: seen.rows for name, seen in sample.outputs.items()}
                 self.costs.update_rows(sample.rows_in, keeps, delivered)
                 self.costs.update_time(sample.rows_in, keeps, sample.duration_ms)
-                self._detector.confirm(measured_us=1000 * sample.duration_ms, budget_us=self.settings.budget_us)
+                if not self.fates:  # a window that is kept whole may well take longer than the batches beside it
+                    self._detector.confirm(measured_us=1000 * sample.duration_ms, budget_us=self.settings.budget_us)
             self.costs.update_values(sample, keeps)
         self._rest_ms -= max(sample.interval_ms, sample.duration_ms)
         if self._rest_ms <= 0 and _moved(self._built_for, self.profile):
@@ -252,18 +296,19 @@ class Controller:
             self.plan = replace(self.plan, row=self.road_map.place_of(self.plan.saves_us, self._rows))
         self._rest_ms = 1000 * (self._clock() - began) / _REBUILD_TIME_SHARE
 
-    def _learn_rates(self, rows: Mapping[str, int], now_ms: float) -> None:
+    def _learn_rates(self, rows: Mapping[str, float], now_ms: float) -> None:
         if self._previous_ms is not None and now_ms > self._previous_ms:
             for name, rate in self._rates.items():
                 rate.update(1000 * rows.get(name, 0) / (now_ms - self._previous_ms))
         self._previous_ms = now_ms
 
-    def _trickle(self, problem: Problem, row: float) -> Plan:
+    def _trickle(self, problem: Problem, best: Plan) -> Plan:
         """A plan that drops everything, eased to the lowest level at the inputs: what never runs cannot be measured."""
         lowest = min(LOWEST_KEEP_SHARE, self.road_map.ladder.shares[-2])
         names = [source.name for source in self.graph.sources if droppable(self.graph, source.name)]
-        drops = {name: by_chance(self.graph, name, lowest) for name in names}
-        return replace(claimed(problem, drops, "infeasible"), row=row)
+        drops: dict[str, Drop] = {name: by_chance(self.graph, name, lowest) for name in names}
+        drops |= most_without_closing(self._decisions, None)
+        return replace(claimed(problem, drops, "infeasible"), row=best.row)
 
     def _gradual(self, saved_us: float, needed_us: float) -> float:
         """What to save next: more at once, less half of the way, and as much as now while that wastes little."""

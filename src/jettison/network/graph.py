@@ -72,6 +72,7 @@ class Graph:
         if any(isinstance(operator, Output) and operator.qos.value is not None for operator in self.operators):
             _ = self.tracks
         self._check_times()
+        self._check_gaps()
 
     def with_topics(self, topics: Mapping[str, Kafka]) -> Graph:
         """The network with these sources read from Kafka; each keeps the columns that it is declared with."""
@@ -183,6 +184,19 @@ class Graph:
                         f"{kind_of(operator)} {operator.name!r}: {what} by event time, and source {source.name!r} "
                         f"declares none: add event_time='column' to it."
                     )
+
+    def _check_gaps(self) -> None:
+        for output in self.outputs:
+            word = "approximate" if output.qos.approximate else None if output.qos.gap is None else "a gap"
+            if word is not None and not self._windowed(output.name):
+                raise NetworkError(
+                    f"output {output.name!r}: its QoS says {word}, which is about windows, and there are none on its "
+                    f"way: leave it out, or put .window(...).agg(...) before it."
+                )
+
+    def _windowed(self, name: str) -> bool:
+        tails = self.by_name[name].inputs
+        return any(isinstance(self.by_name[tail], Aggregate) or self._windowed(tail) for tail in tails)
 
     @cached_property
     def segment_ends(self) -> dict[str, str]:

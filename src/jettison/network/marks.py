@@ -1,6 +1,7 @@
 """How far the aggregates of a network have got, batch by batch: watermarks, and what they close.
 
-Watermark of a batch: the largest event time of all earlier batches less the delay. It is known before the batch runs,
+Watermark of a batch: the largest event time of all earlier batches, rows that were shed or filtered out included, less
+the delay. It is known before the batch runs,
 and the same when the batch is repeated. The windows that it closes are made of the slices of earlier batches. Rows of
 this batch come too late for those; rows that are in no other window are late.
 
@@ -66,10 +67,21 @@ class BatchMarks:
         mark = self._marks[name]
         return None if mark is None else self._windows[name].first_open_us(mark)
 
+    def closing_from_us(self, name: str) -> int | None:
+        """Where the first window begins that was open before this batch; None when all were."""
+        mark = self._before[name].mark_us
+        return None if mark is None else self._windows[name].first_open_us(mark)
+
     def late_before_us(self, name: str) -> int | None:
         """Rows of this batch before this time are late; None while none is."""
         mark = self._before[name].mark_us if self._nested[name] else self._marks[name]
         return None if mark is None else self._windows[name].first_open_us(mark)
+
+    @property
+    def newest_us(self) -> int | None:
+        """The largest event time of all batches before this one, shed rows included; None before the first."""
+        times = [mark.newest_us for mark in self._before.values() if mark.newest_us is not None]
+        return max(times, default=None)
 
     def closing(self, name: str, oldest_us: int | None) -> tuple[int, int] | None:
         """The starts of the first and the last window that close in this batch; see `WindowSpec.closing`."""

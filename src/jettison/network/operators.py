@@ -183,8 +183,8 @@ class Aggregate:
     user's own.
 
     A result has the `by` columns, `window_start`, `window_end`, then the aggregates. Its event time is `window_start`.
-    It is given when the watermark passes its end: once, and only when there was a row. What a drop above leaves out is
-    missing in the results; which of them are affected cannot be told from a random drop.
+    It is given when the watermark passes its end: once, and only when there was a row. In an overload whole windows go,
+    unless the output is `approximate`: then what a random drop above leaves out is missing in the results.
     """
 
     name: str

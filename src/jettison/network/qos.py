@@ -32,6 +32,10 @@ class QoS:
     follows from it. `latency` holds points (age, utility), ages as seconds or durations; `stale` is its short form: the
     age from which on a tuple is worth nothing. What is worth nothing any more is shed first.
 
+    For results of windows: `gap` is how many windows in a row may be missing (0: none may, ever), by default a few.
+    Those that come are right. With `approximate` rows may be dropped by chance before they are aggregated instead: all
+    windows come, with counts and sums that are too low.
+
     >>> qos = QoS(loss=[(100, 1.0), (50, 0.8), (0, 0.0)], priority=2)
     >>> qos.utility(1.0), qos.utility(0.75), qos.utility(0.25)
     (1.0, 0.9, 0.4)
@@ -46,6 +50,8 @@ class QoS:
     value: Value | None = None
     latency: Sequence[tuple[float | str, float]] = ()
     stale: str | None = None
+    gap: int | None = None
+    approximate: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "loss", _points(self.loss))
@@ -56,6 +62,13 @@ class QoS:
             )
         if self.stale is not None and self.latency:
             raise NetworkError("QoS has both latency and stale: stale is the short form, leave one of them out.")
+        if self.gap is not None and (isinstance(self.gap, bool) or not isinstance(self.gap, int) or self.gap < 0):
+            raise NetworkError(f"QoS gap is {self.gap!r}: give a whole number of windows, 0 or more, such as 4.")
+        if self.gap is not None and self.approximate:
+            raise NetworkError(
+                f"QoS has a gap of {self.gap} and is approximate: windows are either dropped whole or thinned out, "
+                f"leave one of them out."
+            )
         object.__setattr__(self, "latency", _ages(self.latency))
         if self.stale is not None:
             duration_ms(self.stale, "QoS stale")

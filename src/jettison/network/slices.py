@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jettison.network.graph import Graph
-from jettison.network.operators import Aggregate, Output
+from jettison.network.operators import Aggregate, Apply, Output, StreamJoin
 
 
 @dataclass(frozen=True)
@@ -89,6 +89,23 @@ def results_above(graph: Graph, name: str) -> tuple[tuple[Aggregate, ...], bool]
             waiting += operator.inputs
             rows = rows or not operator.inputs
     return tuple(found[each] for each in sorted(found)), rows
+
+
+def time_places(graph: Graph, name: str) -> tuple[str, ...]:
+    """The operators at which it is seen how far the rows of an aggregate have got: sources, before any drop.
+
+    What filters or drops leave out counts too, so that the watermark is the same whatever is shed. A function in
+    `apply` and a join of streams may change times: there it is what they give that counts.
+    """
+    found: dict[str, None] = {}
+    waiting = list(graph.by_name[name].inputs)
+    while waiting:
+        operator = graph.by_name[waiting.pop()]
+        if isinstance(operator, Apply | StreamJoin) or not operator.inputs:
+            found[operator.name] = None
+        elif not isinstance(operator, Aggregate):
+            waiting += operator.inputs
+    return tuple(sorted(found))
 
 
 def complete_after_us(graph: Graph, name: str) -> int:

@@ -177,6 +177,8 @@ class QoSSpec(_Strict):
     value: ValueSpec | None = None
     latency: tuple[tuple[float | str, float], ...] = ()
     stale: str | None = None
+    gap: int | None = None
+    approximate: bool = False
 
 
 class OutputSpec(_Strict):
@@ -279,7 +281,7 @@ def to_yaml(graph: Graph) -> str:
 def _qos(output: str, spec: QoSSpec) -> QoS:
     try:
         value = None if spec.value is None else spec.value.value()
-        return QoS(spec.loss, spec.priority, value, spec.latency, spec.stale)
+        return QoS(spec.loss, spec.priority, value, spec.latency, spec.stale, spec.gap, spec.approximate)
     except NetworkError as error:
         raise NetworkError(f"output {output!r}: {error}") from error
 
@@ -374,6 +376,10 @@ def _output_dict(output: Output) -> dict[str, Any]:
         qos["latency"] = [list(point) for point in output.qos.latency]
     if output.qos.stale is not None:
         qos["stale"] = output.qos.stale
+    if output.qos.gap is not None:
+        qos["gap"] = output.qos.gap
+    if output.qos.approximate:
+        qos["approximate"] = True
     return _trim({"of": output.inputs[0], "qos": qos, "quality": output.quality or None})
 
 

@@ -11,8 +11,9 @@ import numpy.typing as npt
 from jettison.errors import PlanError
 from jettison.network.graph import Graph
 from jettison.plan.locations import drop_arcs
-from jettison.plan.plan import Plan, Random, Semantic, keeps_of
+from jettison.plan.plan import Plan, Random, Semantic, Window, keeps_of
 from jettison.plan.problem import Problem
+from jettison.plan.window_decisions import decisions_of
 from jettison.statistics.load import flows
 from jettison.statistics.spread import flows_by_value
 
@@ -40,6 +41,8 @@ def planned_load_us(problem: Problem, plan: Plan) -> float:
     )
     judged = 0.0
     for arc, drop in plan.drops.items():
+        if isinstance(drop, Window) and arc not in drop_arcs(problem.graph):
+            continue  # results are few, and what is judged again further down was judged above
         if drop.keep > 0:  # a drop that keeps nothing does not judge: its branch is not run at all
             arriving = _arriving(problem, plan, kept, arc)
             look_us = problem.profile.look_us.get(arc, 0.0) if isinstance(drop, Semantic) else 0.0
@@ -97,9 +100,12 @@ def certify(problem: Problem, plan: Plan, *, within_budget: bool = True) -> None
     """
     allowed = drop_arcs(problem.graph)
     for arc in plan.drops:
+        if isinstance(plan.drops[arc], Window):
+            continue  # those stand where needs change
         if arc not in allowed:
             raise PlanError(f"a drop stands on arc {arc!r}; allowed are inputs and splits: {', '.join(allowed)}.")
         _check_judged(problem, plan, arc)
+    _check_windows(problem, plan)
     slack_us = _TOLERANCE * max(1.0, problem.load_us)
     if plan.drops and problem.load_us <= problem.budget_us - slack_us:
         raise PlanError(
@@ -122,6 +128,19 @@ def _check_judged(problem: Problem, plan: Plan, arc: str) -> None:
         raise PlanError(
             f"a drop by the value of {drop.column!r} stands on arc {arc!r}, where tuples cannot be told apart by it."
         )
+
+
+def _check_windows(problem: Problem, plan: Plan) -> None:
+    """Gaps are held: no tuple of windows that must be right goes by chance, and no more windows go than may."""
+    decisions = decisions_of(problem.graph)
+    decisions.arcs.check(plan)
+    for arc, drop in plan.drops.items():
+        if not isinstance(drop, Window) and not decisions.by_chance(arc):
+            raise PlanError(f"the drop on arc {arc!r} makes windows of what is left, whose results must be right.")
+    for name, fate in plan.fates.items():
+        decision = decisions.by_aggregate.get(name)
+        if decision is None or decision.most_drop_share + _TOLERANCE < fate.drop_share < 1.0:
+            raise PlanError(f"{fate.drop_share:.4f} of the windows of {name!r} go: its gap does not allow it.")
 
 
 def _check_claims(problem: Problem, plan: Plan, *, saved_us: float, slack_us: float) -> None:

@@ -18,6 +18,10 @@ Runs do not join across the border of two segments: with another gap a new block
 kept; with the same gap the block under way goes on, with its head where it was. Going on matters: if every change
 began a block, a plan that changes with every window would keep them all.
 
+A segment may also be closed, with a drop share of 1: no window is kept, not even heads, and no gap is promised. That is
+admission control for a query whose windows may not go as often as they would have to. The segment after it begins a
+block, so that the query is back with its first window.
+
 What is counted are windows of event time, also empty ones. A group that has tuples in few windows (or results, below an
 aggregate whose slide is longer than these windows) may find all of those among the dropped.
 """
@@ -77,7 +81,7 @@ class Segment:
         at = f"segment from window {self.start}"
         if self.gap < 0 or self.gap != int(self.gap):
             raise PlanError(f"{at} has a gap of {self.gap}: give a whole number of windows, 0 or more.")
-        if not 0.0 <= self.drop_share <= most_drop_share(self.gap) + _ROUNDING:
+        if not self.closed and not 0.0 <= self.drop_share <= most_drop_share(self.gap) + _ROUNDING:
             raise PlanError(
                 f"{at} drops a share of {self.drop_share}: with a gap of at most {self.gap} windows no more than "
                 f"{most_drop_share(self.gap):.6g} may go. Drop less, allow a larger gap, or close the output."
@@ -86,8 +90,15 @@ class Segment:
             raise PlanError(f"{at} begins {self.into} windows into a block of {self.gap + 1}: that is not inside it.")
 
     @property
+    def closed(self) -> bool:
+        """Whether no window is kept at all."""
+        return self.drop_share == 1.0
+
+    @property
     def limit(self) -> int:
         """A block goes when the first 20 bits of its hash are below this."""
+        if self.closed:
+            return 1 << BITS
         return min(2**BITS, round(2**BITS * self.drop_share / most_drop_share(self.gap))) if self.gap else 0
 
     def into_at(self, index: int) -> int:
@@ -96,6 +107,8 @@ class Segment:
 
     def kept(self, indices: NDArray[np.int64], group: str) -> NDArray[np.bool_]:
         """Which of these windows are kept, whether or not the segment is in force there."""
+        if self.closed:
+            return np.zeros(len(indices), np.bool_)
         heads = indices - (indices - self.start + self.into) % (self.gap + 1)
         drawn = hash_of_longs(heads, hash_of_text(group, hash_of_text(self.seed))) >> np.uint64(64 - BITS)
         fates: NDArray[np.bool_] = (indices == heads) | (drawn >= np.uint64(self.limit))
@@ -182,7 +195,8 @@ def extend(
     stay = [
         segment for segment in (schedule.segments if group is None else schedule.of(group)) if segment.start < start
     ]
-    into = stay[-1].into_at(start) if stay and stay[-1].gap == gap else 0
+    goes_on = bool(stay) and stay[-1].gap == gap and not stay[-1].closed
+    into = stay[-1].into_at(start) if goes_on else 0
     if not stay or (stay[-1].drop_share, stay[-1].gap, stay[-1].seed) != (drop_share, gap, seed):
         stay.append(Segment(start, drop_share, gap, seed, into))
     if group is None:

@@ -13,6 +13,7 @@ from jettison.network.graph import Graph, arc_head, arc_name
 from jettison.network.lineage import origins
 from jettison.network.operators import StreamJoin
 from jettison.plan.plan import ByKey, Drop, Random
+from jettison.plan.window_decisions import decisions_of
 
 SEED = "key"
 """One seed for all drops by key: what is kept further down is a part of what is kept further up, on either side."""
@@ -60,7 +61,10 @@ def _name(graph: Graph, side: str, column: str, tail: str, join: StreamJoin, hea
 
 
 def droppable(graph: Graph, arc: str) -> bool:
-    """Whether tuples may be dropped by chance on an arc: not where that would thin out a join from one side only."""
+    """Whether tuples may be dropped by chance on an arc: not where that would thin out a join from one side only, nor
+    where windows would be made of what is left."""
+    if not decisions_of(graph).by_chance(arc):
+        return False
     return not joins_below(graph, arc) or key_at(graph, arc) is not None
 
 

@@ -16,6 +16,7 @@ from functools import cached_property
 from jettison.network.graph import Graph, arc_head, arc_name
 from jettison.network.operators import Output
 from jettison.network.tracks import Track
+from jettison.plan.window_decisions import decisions_of
 from jettison.statistics.profile import Profile
 from jettison.statistics.spread import Spread
 
@@ -56,12 +57,15 @@ class Segment:
 class Layout:
     """All locations and segments of a network; segments are in topological order, and so are locations.
 
-    `judged` names the column by which the tuples on an arc can be told apart there, with its track.
+    `judged` names the column by which the tuples on an arc can be told apart there, with its track. On arcs in
+    `windows` tuples go by window: a share kept is one of windows, at least the one given here, or none. Work that kept
+    windows need anyway is left out of the costs there: no drop saves it.
     """
 
     locations: tuple[Location, ...]
     segments: tuple[Segment, ...]
     judged: Mapping[str, tuple[Track, str]] = field(default_factory=dict)
+    windows: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def arcs(self) -> tuple[str, ...]:
@@ -108,8 +112,11 @@ def drop_arcs(graph: Graph) -> tuple[str, ...]:
     return (*inputs, *splits)
 
 
-def layout(graph: Graph, profile: Profile, *, by_value: bool = False) -> Layout:
-    """Segments and locations of a network with the costs of a profile; `by_value` tells cells of values apart."""
+def layout(graph: Graph, profile: Profile, *, by_value: bool = False, by_window: bool = False) -> Layout:
+    """Segments and locations of a network with the costs of a profile.
+
+    `by_value` tells cells of values apart, `by_window` says where tuples go by window.
+    """
     end_of = graph.segment_ends
     ends = [operator.name for operator in graph.operators if end_of[operator.name] == operator.name]
     spread = Spread(graph, profile) if by_value and graph.tracks.all else None
@@ -130,7 +137,7 @@ def layout(graph: Graph, profile: Profile, *, by_value: bool = False) -> Layout:
             takes = 1.0
             if spread is not None and own is not None and above is None:
                 takes = float(spread.of(head if tail is None else tail, own)[cell])
-            cost_us, passes = _through(graph, profile, spread, head, end, cell)
+            cost_us, passes = _through(graph, profile, spread, head, end, cell, by_window)
             locations.append(Location(arc, enters, leaves, cost_us, passes, cell, takes))
     entries: dict[int, list[int]] = {index: [] for index in number.values()}
     branches: dict[int, list[int]] = {index: [] for index in number.values()}
@@ -149,7 +156,10 @@ def layout(graph: Graph, profile: Profile, *, by_value: bool = False) -> Layout:
         for (end, cell), index in number.items()
     )
     judged = {} if spread is None else {arc: at for arc in drop_arcs(graph) if (at := graph.tracks.at(arc)) is not None}
-    return Layout(tuple(locations), segments, judged)
+    decisions = decisions_of(graph)
+    by_windows = [arc for arc in drop_arcs(graph) if by_window and decisions.droppable(arc)]
+    windows = {arc: decisions.least_keep(arc) for arc in by_windows}
+    return Layout(tuple(locations), segments, judged, windows)
 
 
 def _cells(track: Track | None) -> int:
@@ -165,12 +175,15 @@ def _weight(graph: Graph, track: Track | None, end: str, cell: int) -> float:
 
 
 def _through(
-    graph: Graph, profile: Profile, spread: Spread | None, head: str, end: str, cell: int
+    graph: Graph, profile: Profile, spread: Spread | None, head: str, end: str, cell: int, windows: bool
 ) -> tuple[float, float]:
     """Work per tuple and tuples out per tuple in, from operator `head` to the end of its segment, for one cell."""
     cost_us, passes = 0.0, 1.0
+    decisions = decisions_of(graph)
+    by_window = windows and any(decisions.droppable(arc) for arc in graph.arcs_into(head))
     while True:
-        cost_us += passes * profile.cost(head)
+        weight = min(decisions.weight(arc) for arc in graph.arcs_into(head)) if by_window else 1.0
+        cost_us += passes * weight * profile.cost(head)
         if spread is None:
             passes *= profile.passes(head)
         else:

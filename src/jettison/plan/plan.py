@@ -9,6 +9,8 @@ from itertools import pairwise
 from typing import Any
 
 from jettison.errors import PlanError
+from jettison.plan.fate import Schedule
+from jettison.plan.window_bits import Needed
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,47 @@ class Semantic:
         return parts + ([f"{100 * self.keeps[-1]:.0f} % of other values"] if 0.0 < self.keeps[-1] < 1.0 else [])
 
 
-Drop = Random | ByKey | Semantic
+@dataclass(frozen=True)
+class Fate:
+    """Which windows of an aggregate are kept: those whose start, in steps of `slide_us`, the schedule keeps.
+
+    `slide_us` is the aggregate's slide, or a multiple of it where one decision stands for several windows. `drop_share`
+    is the share of windows that is to go from now on; the schedule knows what was decided before.
+    """
+
+    slide_us: int
+    schedule: Schedule = field(default_factory=Schedule)
+    drop_share: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.slide_us <= 0:
+            raise PlanError(f"windows are judged in steps of {self.slide_us} us: give more than 0.")
+        if not 0.0 <= self.drop_share <= 1.0:
+            raise PlanError(f"window drop of {self.drop_share}: a share must be within [0, 1].")
+
+
+@dataclass(frozen=True)
+class Window:
+    """Keep what kept windows need, so that every window that is delivered is as if nothing was shed (thesis 4).
+
+    `fates` has, by aggregate, which of its windows are kept. Above the aggregates tuples go that no kept window needs.
+    Behind one, on a way to an output, results go that its own fate, `of`, does not keep. `keep` is the share of tuples
+    that is expected to pass in the long run. `needed` is worked out anew for every batch, and is no part of the log.
+    """
+
+    fates: Mapping[str, Fate]
+    keep: float
+    of: str | None = None
+    needed: Needed | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.keep <= 1.0:
+            raise PlanError(f"window drop keeps {self.keep}: a share must be within [0, 1].")
+        if self.of is not None and self.fates and self.of not in self.fates:
+            raise PlanError(f"window drop on results of {self.of!r}: there is no fate for them.")
+
+
+Drop = Random | ByKey | Semantic | Window
 """Every kind of drop; later ones join here."""
 
 Keep = float | tuple[float, ...]
@@ -149,6 +191,17 @@ class Plan:
         """The share that passes the drop on an arc; 1 where there is none."""
         drop = self.drops.get(arc)
         return 1.0 if drop is None else drop.keep
+
+    def closes(self, arc: str) -> bool:
+        """Whether nothing passes an arc. Of windows, those that were begun are finished first."""
+        return self.keep(arc) == 0 and not isinstance(self.drops[arc], Window)
+
+    @property
+    def fates(self) -> dict[str, Fate]:
+        """The fates of windows, by aggregate, wherever drops by window stand."""
+        return {
+            name: fate for drop in self.drops.values() if isinstance(drop, Window) for name, fate in drop.fates.items()
+        }
 
     @property
     def sheds(self) -> bool:
@@ -199,6 +252,13 @@ def _content(drop: Drop) -> dict[str, Any]:
     if isinstance(drop, ByKey):
         key = {"columns": list(drop.columns), "keep": drop.keep, "seed": drop.seed}
         return {"by_key": key if drop.of == 1.0 else {**key, "of": drop.of}}
+    if isinstance(drop, Window):
+        fates = {
+            name: {"slide_us": each.slide_us, "drop_share": each.drop_share, **each.schedule.to_dict()}
+            for name, each in drop.fates.items()
+        }
+        content = {"fates": fates, "keep": drop.keep}
+        return {"window": content if drop.of is None else {**content, "of": drop.of}}
     return {"semantic": {**vars(drop), "bounds": list(drop.bounds), "keeps": list(drop.keeps)}}
 
 
@@ -211,4 +271,11 @@ def _drop(arc: str, content: Mapping[str, Any]) -> Drop:
     if set(content) == {"semantic"}:
         given = content["semantic"]
         return Semantic(given["column"], tuple(given["bounds"]), tuple(given["keeps"]), given["keep"])
+    if set(content) == {"window"}:
+        given = content["window"]
+        fates = {
+            name: Fate(each["slide_us"], Schedule.from_dict(each), each["drop_share"])
+            for name, each in given["fates"].items()
+        }
+        return Window(fates, given["keep"], given.get("of"))
     raise PlanError(f"the plan's drop on arc {arc!r} is of an unknown kind: {dict(content)}.")

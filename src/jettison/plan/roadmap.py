@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -27,15 +27,16 @@ import numpy.typing as npt
 from jettison.network.graph import Graph
 from jettison.plan.carry import Carried, carry
 from jettison.plan.certify import utility_of
-from jettison.plan.claims import OVERLOAD, WITHIN_BUDGET, not_enough
+from jettison.plan.claims import OVERLOAD, WITHIN_BUDGET, claimed, not_enough, over_budget_us
 from jettison.plan.keys import by_key_alone, droppable, joins_below
 from jettison.plan.ladder import Ladder, ladder_for
 from jettison.plan.locations import Layout, layout
 from jettison.plan.outcome import Matrix, outcome
 from jettison.plan.placed import placed
-from jettison.plan.plan import Drop, Infeasible, Plan
+from jettison.plan.plan import Drop, Infeasible, Plan, Window
 from jettison.plan.problem import Problem
 from jettison.plan.steps import Steps
+from jettison.plan.window_decisions import decisions_of
 from jettison.statistics.load import load_coefficients
 from jettison.statistics.profile import Profile
 
@@ -154,7 +155,9 @@ class RoadMap:
     def _mixes(self, row: int) -> bool:
         """Whether plans between this row and the one before may be: not where cells above a join go whole."""
         changed = np.flatnonzero(self.keeps[row] != self.keeps[row - 1])
-        return not any(self.layout.arcs[index] in self._whole for index in changed)
+        # between the most that gaps allow and none at all there is nothing
+        closing = self.layout.windows if bool((self.keeps[row, changed] == 0).any()) else {}
+        return not any(self.layout.arcs[index] in {*self._whole, *closing} for index in changed)
 
     def _claim(self, drops: Mapping[str, Drop], reason: str, row: float, full: Carried, now: Carried) -> Plan:
         """A plan with what it carries, beside all that there is."""
@@ -178,7 +181,21 @@ class RoadMap:
             index = max(locations, key=lambda at: float(kept_in_all[at]))
             if 0.0 < keeps[index] < 1.0:
                 left[arc] = min(1.0, float(kept_in_all[index]) / keeps[index])
-        return placed(self.graph, self.layout, keeps, reaching, left)
+        drops = placed(self.graph, self.layout, keeps, reaching, left)
+        if not self.layout.windows:
+            return drops
+        by_chance = {arc: drop for arc, drop in drops.items() if arc not in self.layout.windows}
+        return {**by_chance, **self._window_drops(kept_in_all)}
+
+    def _window_drops(self, kept_in_all: Matrix) -> dict[str, Window]:
+        """Drops by window; which windows those are is for a schedule to say."""
+        decisions = decisions_of(self.graph)
+        shares = {}
+        for name in decisions.by_aggregate:
+            arc = decisions.deciding_arc(name, self.layout.windows)
+            if arc is not None:
+                shares[name] = 1.0 - float(kept_in_all[self.layout.by_arc[arc][0]])
+        return decisions.arcs.drops(decisions.fates(shares), decisions.keeps(shares))
 
     def _carry(self, keeps: Sequence[float], rows: Mapping[str, float]) -> Carried:
         return carry(self.layout, self.profile, keeps, rows)
@@ -210,9 +227,16 @@ class RoadMapShedder:
         if row == 0:
             return self.road_map.plan(0, problem.rows, WITHIN_BUDGET)
         if row is not None:
-            return self.road_map.plan_between(row, problem.rows, excess_us, OVERLOAD)
-        last = self.road_map.plan(len(self.road_map) - 1, problem.rows, OVERLOAD)
-        return not_enough(problem, last)
+            return _restated(problem, self.road_map.plan_between(row, problem.rows, excess_us, OVERLOAD))
+        last = _restated(problem, self.road_map.plan(len(self.road_map) - 1, problem.rows, OVERLOAD))
+        return not_enough(problem, last) if over_budget_us(problem, last) else last
+
+
+def _restated(problem: Problem, plan: Plan) -> Plan:
+    """The plan with what it saves in truth: what is closed needs nothing, which the map, row by row, does not see."""
+    if all(fate.drop_share < 1.0 for fate in plan.fates.values()):
+        return plan
+    return replace(claimed(problem, plan.drops, plan.reason), row=plan.row)
 
 
 def build_road_map(
@@ -225,12 +249,13 @@ def build_road_map(
 ) -> RoadMap:
     """Compute the road map for the given proportion of rows per source; without `by_value` only by chance."""
     profile.check(graph)
-    plain = layout(graph, profile)
-    places = layout(graph, profile, by_value=True) if graph.tracks.all else plain
+    plain = layout(graph, profile, by_window=True)
+    places = layout(graph, profile, by_value=True, by_window=True) if graph.tracks.all else plain
     counts = _proportions(graph, rows)
     inputs = dict(zip((source.name for source in graph.sources), counts, strict=True))
     loads = load_coefficients(graph, profile)
-    paying = frozenset(arc for arc in plain.arcs if loads[arc] > _DROP_PAYS * profile.drop_us and droppable(graph, arc))
+    useful = (arc for arc in plain.arcs if droppable(graph, arc) or arc in plain.windows)
+    paying = frozenset(arc for arc in useful if loads[arc] > _DROP_PAYS * profile.drop_us)
     if ladder is None:
         bends = {percent / 100 for output in graph.outputs for percent, _ in output.qos.loss}
         ladder = ladder_for(profile.drop_us, min((loads[arc] for arc in paying), default=1.0), bends)

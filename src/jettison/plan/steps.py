@@ -20,11 +20,13 @@ from jettison.network.operators import Output
 from jettison.plan.keys import by_key_alone, joins_below, moving_together
 from jettison.plan.ladder import Ladder
 from jettison.plan.locations import Layout, drop_arcs
+from jettison.plan.window_decisions import decisions_of
 
 Move = tuple[int, ...]
 """Locations that go down together: one, or all entries of a segment, or all cells of an arc."""
 
 _NOTHING = 1e-12
+_ROUNDING = 1e-9
 _PREFER_DELIVERY = 1e-9
 _NOTICEABLE_SHARE = 0.05
 
@@ -78,6 +80,11 @@ class Steps:
                 self._got[segment.output] += segment.weight * self._outflow[number]
         self._full = dict(self._got)
         self._stride = [1] * count
+        self._floor = {
+            index: sum(share >= least - _ROUNDING for share in ladder.shares[:-1]) - 1
+            for arc, least in places.windows.items()
+            for index in places.by_arc[arc]
+        }
         self._moves = self._all_moves(places, paying)
         self._touching: list[list[Move]] = [[] for _ in places.segments]
         for move in self._moves:
@@ -91,7 +98,8 @@ class Steps:
 
     def _all_moves(self, places: Layout, paying: frozenset[str]) -> list[Move]:
         found: dict[Move, None] = {}
-        self._by_value = frozenset(places.judged) - by_key_alone(self._graph, drop_arcs(self._graph), places.judged)
+        alike = by_key_alone(self._graph, drop_arcs(self._graph), places.judged) | places.windows.keys()
+        self._by_value = frozenset(places.judged) - alike
         for arc, locations in places.by_arc.items():
             joined = bool(joins_below(self._graph, arc))
             if arc in self._by_value:
@@ -100,11 +108,14 @@ class Steps:
                     share = self._inflow[location] / whole if whole > 0 else 0.0
                     # a part of a cell, by chance, would leave k x k of a join's pairs
                     self._stride[location] = self._ladder.last if joined else self._levels(share)
-            if arc in paying and not joined:
+            if arc in paying and not joined and arc not in places.windows:
                 found |= dict.fromkeys(self._together(places, frozenset([arc])))
         merging = [frozenset(places.locations[entry].arc for entry in each.entries) for each in places.segments]
         groups = [arcs for arcs in merging if len(arcs) > 1 and not any(joins_below(self._graph, arc) for arc in arcs)]
         groups += moving_together(self._graph, drop_arcs(self._graph))
+        groups = [arcs for arcs in groups if not arcs & places.windows.keys()]
+        by_window = {decisions_of(self._graph).moving_together(arc) for arc in places.windows}
+        groups += sorted((each for each in by_window if each is not None and each <= places.windows.keys()), key=sorted)
         for arcs in groups:
             if arcs <= paying:
                 found |= dict.fromkeys(self._together(places, arcs))
@@ -157,6 +168,14 @@ class Steps:
             return 0
         return min(changed.get(other, self.level[other]) for other in self._segments[leaves].entries)
 
+    def _down(self, entry: int, level: int) -> int:
+        """The next level of a location; of windows, behind the last that a gap allows, none is left."""
+        below = min(self._ladder.last, level + self._stride[entry])
+        floor = self._floor.get(entry, self._ladder.last)
+        if below <= floor:
+            return below
+        return floor if level < floor else self._ladder.last
+
     def _effect(self, move: Move) -> _Effect | None:
         lowest = min(self.level[entry] for entry in move)
         if lowest >= self._ladder.last:
@@ -164,7 +183,7 @@ class Steps:
         effect = _Effect()
         for entry in move:
             if self.level[entry] == lowest:
-                effect.level[entry] = min(self._ladder.last, lowest + self._stride[entry])
+                effect.level[entry] = self._down(entry, lowest)
         waiting = sorted({self._enters[entry] for entry in effect.level})
         queued = set(waiting)
         while waiting:

@@ -8,6 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark import inheritable_thread_target
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
@@ -18,14 +19,24 @@ from jettison.network.operators import Aggregate, Output, Source, StreamJoin
 from jettison.network.schema import quoted
 from jettison.network.slices import complete_after_us, readers_below
 from jettison.plan.plan import Plan
+from jettison.plan.window_arcs import WindowArcs
 from jettison.spark.aside import ShedSinks, put_aside, raw_aside, rows_aside
-from jettison.spark.compile import Compiler, Counted, Known, dropped_raw, is_parsed
+from jettison.spark.compile import (
+    Compiler,
+    Counted,
+    Known,
+    dropped_raw,
+    is_parsed,
+    newest_metric,
+    newest_place,
+)
 from jettison.spark.drops import HIDDEN, IDENTITY, TIME, passes
 from jettison.spark.join_state import JoinState
 from jettison.spark.reasons import reason_of
 from jettison.spark.sinks import Sink
 from jettison.spark.slice_state import SliceState
 from jettison.spark.values import value_metrics, value_samples, valued_columns
+from jettison.spark.window_filters import for_batch
 from jettison.statistics.samples import LATENCY_QUANTILES, FailedWindows, OutputSample, ValueSample
 
 _SAMPLE_MASK = 63
@@ -79,6 +90,7 @@ class BatchRunner:
         self._joins = joins
         self._slices = slices
         self._complete_s = {output.name: complete_after_us(graph, output.name) / 1e6 for output in graph.outputs}
+        self._window_arcs = WindowArcs(graph)
         self.shared: frozenset[str] = frozenset()
         self.known = Known()
         jobs = len(graph.outputs) + len(self._on_shed.sinks)
@@ -101,6 +113,7 @@ class BatchRunner:
         """Write every output of a batch."""
         session = next(iter(raw.values())).sparkSession
         slices = None if self._slices is None else self._slices.of_batch(batch, session)
+        plan = plan if slices is None else for_batch(self._window_arcs, plan, slices.marks)
         closed = self._closed_arcs(plan, rows, frozenset() if slices is None else slices.quiet)
         live = [output for output in self._graph.outputs if not closed.issuperset(self._graph.arcs_into(output.name))]
         shared = self._worth_sharing(live)
@@ -140,7 +153,7 @@ class BatchRunner:
             for name, keeping in aside.items():
                 self._kept_aside(name, batch, keeping)
             if slices is not None:
-                slices.finish()
+                slices.finish(lambda: self._newest_us(compiler, raw, plan))
             written = time.time()
             measured = self._measure(compiler, raw, plan, rows, finished)
             for kept in (joins, slices):
@@ -174,22 +187,45 @@ class BatchRunner:
         closed: set[str] = set()
         for operator in self._graph.operators:
             entering = self._graph.arcs_into(operator.name)
-            if not operator.inputs and (rows.get(operator.name, 0) == 0 or plan.keep(operator.name) == 0):
+            if not operator.inputs and (rows.get(operator.name, 0) == 0 or plan.closes(operator.name)):
                 closed.update(entering)
             windowed = isinstance(operator, Aggregate)
             nothing = operator.name in quiet if windowed else closed.issuperset(entering)
             leaving = self._graph.arcs_out_of(operator.name)
-            closed.update(arc for arc in leaving if nothing or plan.keep(arc) == 0)
+            closed.update(arc for arc in leaving if nothing or plan.closes(arc))
         return frozenset(closed)
 
     def _told_by_slices(self, plan: Plan) -> bool:
-        """Whether slices tell all there is to count behind the source: rows without event time. To look at every row
-        for that takes a good part of the time of simple aggregates."""
+        """Whether slices tell all there is to count behind the source: rows without event time, and how far times got.
+        To look at every row for that takes a good part of the time of simple aggregates."""
         source = self._graph.sources[0]
         if plan.arcs or source.payload is not None or valued_columns(self._graph, source.name):
             return False
-        shapes = () if self._slices is None else self._slices.shapes.values()
-        return len(self._graph.sources) == 1 and any(shape.group.tail == source.name for shape in shapes)
+        shapes = [] if self._slices is None else list(self._slices.shapes.values())
+        direct = bool(shapes) and all(shape.group.tail == source.name for shape in shapes)
+        return direct and len(self._graph.sources) == 1
+
+    def _newest_us(self, compiler: Compiler, raw: Mapping[str, DataFrame], plan: Plan) -> dict[str, int]:
+        """How far event times have got, by operator whose rows come to windows, rows that were shed included."""
+        found, counted = {}, compiler.counted
+        for name in compiler.timed:
+            seen = _counts(counted, newest_place(name) if name in counted.newest else name)
+            if not seen and name in {*counted.newest, *counted.sources}:
+                seen = self._newest_again(compiler, raw, plan, name)
+            if seen.get("newest") is not None:
+                found[name] = int(seen["newest"])
+        return found
+
+    def _newest_again(self, compiler: Compiler, raw: Mapping[str, DataFrame], plan: Plan, name: str) -> dict[str, Any]:
+        """The same by a job of its own, where no row passed, and what was observed of them was cut off with them."""
+        if name not in raw:
+            row = compiler.operator(name).selectExpr(newest_metric(TIME)).first()
+            return {} if row is None else row.asDict()
+        newest = Observation()
+        source, columns = self._source(name), raw[name].columns
+        rows = dropped_raw(source, raw[name], columns, plan, self.known, newest=newest)
+        compiler.counted.again[name] = rows.count()
+        return _read(newest)
 
     def _keep_first(self, compiler: Compiler, closed: frozenset[str], *, count: bool) -> None:
         """Joins and aggregates come first, also those whose outputs get nothing in this batch: later batches may need
@@ -236,7 +272,9 @@ class BatchRunner:
             whole = source.name not in plan.arcs
             kept = rows[source.name] if whole else seen.get("kept", 0)
             if not whole and source.name in compiler.counted.sources and not seen:
-                kept = self._dropped_raw(source, raw[source.name], plan).count()  # the sink did not look at its rows
+                # the sink did not look at its rows, or no row passed
+                again = compiler.counted.again.get(source.name)
+                kept = self._dropped_raw(source, raw[source.name], plan).count() if again is None else again
             # a partition that is computed twice (a lost executor) is counted twice
             measured.arcs[source.name] = (rows[source.name], min(kept, rows[source.name]))
             measured.rejected[source.name] = seen.get("rejected", 0)
@@ -356,7 +394,8 @@ def _counts(counted: Counted, place: str) -> dict[str, Any]:
     An observation tells what it saw when the first output was done. Inside a frame that several outputs read that may
     be too early: another output's job may still be making the last of its rows. There the frame itself is asked.
     """
-    observation = counted.sources.get(place) or counted.arcs.get(place)
+    newest = {newest_place(name): each for name, each in counted.newest.items()}
+    observation = counted.sources.get(place) or counted.arcs.get(place) or newest.get(place)
     if observation is None or place not in counted.within:
         return _read(observation)
     handle: Any = observation._jo
@@ -381,6 +420,14 @@ def _counted_again(compiler: Compiler, arc: str, plan: Plan) -> dict[str, Any]:
 
 
 def _read(observation: Observation | None) -> dict[str, Any]:
-    """What an observation saw: nothing when no sink looked at the rows. Spark fills it in before an action returns."""
+    """What an observation saw: nothing when no sink looked at the rows. Spark fills it in before an action returns.
+
+    When no row passes what follows, Spark may cut the observation off with it, and then has nothing to tell.
+    """
     handle: Any = None if observation is None else observation._jo
-    return {} if observation is None or not handle.future().isCompleted() else observation.get
+    if observation is None or not handle.future().isCompleted():
+        return {}
+    try:
+        return observation.get
+    except Py4JJavaError:
+        return {}

@@ -32,8 +32,8 @@ from jettison.network.operators import (
     kind_of,
 )
 from jettison.network.schema import quoted
-from jettison.network.slices import SliceGroup, slice_groups
-from jettison.plan.plan import ByKey, Drop, Plan, Semantic
+from jettison.network.slices import SliceGroup, slice_groups, time_places
+from jettison.plan.plan import ByKey, Drop, Plan, Semantic, Window
 from jettison.spark.drops import (
     HIDDEN,
     IDENTITY,
@@ -42,6 +42,7 @@ from jettison.spark.drops import (
     TIME,
     identity_of,
     is_fresh,
+    is_needed,
     keeps,
     passes,
 )
@@ -68,11 +69,20 @@ class Counted:
 
     sources: dict[str, Observation] = field(default_factory=dict)
     arcs: dict[str, Observation] = field(default_factory=dict)
+    newest: dict[str, Observation] = field(default_factory=dict)
+    """By operator whose rows come to windows: how far its event times have got, before anything is shed."""
+    again: dict[str, int] = field(default_factory=dict)
+    """Rows behind a source's drop, where they had to be counted by a job of their own."""
     within: dict[str, DataFrame] = field(default_factory=dict)
     """By source or arc: the persisted frame that holds the observation."""
 
     def places(self) -> set[str]:
-        return self.sources.keys() | self.arcs.keys()
+        return self.sources.keys() | self.arcs.keys() | {newest_place(name) for name in self.newest}
+
+
+def newest_place(operator: str) -> str:
+    """The name under which the newest event time of an operator's rows is observed."""
+    return f"{operator} (newest)"
 
 
 @dataclass
@@ -134,6 +144,7 @@ class Compiler:
         self._joiner = joiner or self._pair
         self._closed = closed
         self._slicer = slicer or self._slice
+        self.timed = frozenset(place for each in graph.aggregates for place in time_places(graph, each.name))
         self._joined: dict[str, DataFrame] = {}
         self._windowed: dict[str, DataFrame] = {}
         self.shapes: dict[str, Shape] = {}  # of groups of aggregates that were given this batch's rows alone
@@ -165,6 +176,9 @@ class Compiler:
             frame = self._applied(operator, frames)
         self.known.columns(name, frame)
         if count:
+            if name in self.timed and operator.inputs and name not in self.counted.newest:
+                observation = self.counted.newest[name] = Observation()
+                frame = frame.observe(observation, self.known.expression(newest_metric(TIME)))
             frame = self._closed_counted(name, frame)
         if name in self._shared:
             frame = self.narrowed(name, frame).persist()
@@ -190,7 +204,7 @@ class Compiler:
             for member in group.members:
                 arc = arc_name(group.tail, member.name)
                 if arc not in self._closed:
-                    alike.setdefault("" if passes(arc, self._plan) is None else arc, []).append(member.name)
+                    alike.setdefault(passes(arc, self._plan) or "", []).append(member.name)
             rows = {tuple(names): self._arc(group.tail, names[0], count) for names in alike.values()}
             self._windowed |= self._slicer(group, rows)
         return self._windowed[aggregate.name]
@@ -214,7 +228,7 @@ class Compiler:
     def _closed_counted(self, name: str, frame: DataFrame) -> DataFrame:
         """Count what reaches arcs that let nothing through: what is behind them may never be built."""
         for arc in self._graph.arcs_out_of(name):
-            if self._plan.keep(arc) == 0 and arc not in self.counted.arcs:
+            if self._plan.closes(arc) and arc not in self.counted.arcs:
                 observation = self.counted.arcs[arc] = Observation()
                 frame = frame.observe(observation, self.known.expression("count(1) AS rows"))
         return frame
@@ -243,13 +257,20 @@ class Compiler:
                 f"source {source.name!r}: {reason_of(error)} Name the columns that identify a row, such as id=['trip']."
             ) from error
         try:
-            frame = dropped_raw(source, raw, columns, self._plan, self.known)
+            newest = None
+            by_window = source.name in self.timed and isinstance(self._plan.drops.get(source.name), Window)
+            if count and by_window and source.name not in self.counted.newest:
+                newest = self.counted.newest[source.name] = Observation()
+            frame = dropped_raw(source, raw, columns, self._plan, self.known, newest=newest)
         except AnalysisException as error:
             remedy = " Avro needs jt.local_session(kafka=True, avro=True)." if source.payload == "avro" else ""
             raise StartError(f"source {source.name!r}: {reason_of(error)}{remedy}") from error
         if count and source.name not in self.counted.sources:
             observation = self.counted.sources[source.name] = Observation()
             metrics = [*_source_metrics(source, columns), *self._value_metrics(source, columns)]
+            if source.name in self.timed and source.event_time is not None:
+                inside = "" if source.event_time in columns else f"{BODY}."
+                metrics.append(newest_metric(f"{inside}{quoted(source.event_time)}"))
             frame = frame.observe(observation, *map(self.known.expression, metrics))
         return parsed(source, frame, columns, self.known)
 
@@ -326,16 +347,27 @@ def identified(source: Source, raw: DataFrame, columns: Sequence[str], known: Kn
 
 
 def dropped_raw(
-    source: Source, raw: DataFrame, columns: Sequence[str], plan: Plan, known: Known, *, shed: bool = False
+    source: Source,
+    raw: DataFrame,
+    columns: Sequence[str],
+    plan: Plan,
+    known: Known,
+    *,
+    shed: bool = False,
+    newest: Observation | None = None,
 ) -> DataFrame:
     """Raw rows that pass the input's drop, with their identity and, parsed behind the drop, the payload in a struct.
 
     With `shed`, the rows that do not pass. A value that the drop judges by is parsed alone, where that can be done.
+    `newest` observes how far event times have got before a drop by window, which looks at them anyway.
     """
     frame = identified(source, raw, columns, known)
     early, late, looks = _conditions(source, columns, plan)
     if looks:
         frame = known.select(frame, ["*", *(f"{sql} AS {name}" for sql, name in looks.items())])
+    moment = raw_time(source, columns)
+    if newest is not None and moment is not None:
+        frame = frame.observe(newest, known.expression(newest_metric(looks.get(moment, moment))))
     if shed and not late:
         return _passing(frame, early, shed, known)
     if not shed:
@@ -344,6 +376,8 @@ def dropped_raw(
         frame = known.select(frame, ["*", f"{_decoded(source)} AS {BODY}"])
     elif source.payload is not None:
         frame = known.select(frame, ["*", f"{_body(source, columns)} AS {BODY}"])
+    if newest is not None and moment is None:
+        frame = frame.observe(newest, known.expression(newest_metric(f"{BODY}.{quoted(source.event_time or '')}")))
     return _passing(frame, [*early, *late] if shed else late, shed, known)
 
 
@@ -375,13 +409,20 @@ def _conditions(source: Source, columns: Sequence[str], plan: Plan) -> tuple[lis
     asked: list[tuple[tuple[str, ...], str]] = []
     if since_s is not None and source.event_time is not None:
         asked.append(((source.event_time,), is_fresh(since_s, look(source.event_time))))
-    if drop is not None:
+    if isinstance(drop, Window) and source.event_time is not None:
+        asked.append(((source.event_time,), is_needed(drop, look(source.event_time))))
+    elif drop is not None:
         asked.append((_judged_by(drop), keeps(source.name, drop, look)))
     for names, condition in asked:
         inside = not {as_declared(name) for name in names} <= set(columns)
         parsed_first = source.payload not in (None, "json") and inside
         (late if parsed_first else early).append(condition)
     return early, late, looks
+
+
+def newest_metric(time: str) -> str:
+    """The largest event time, in microseconds, in SQL."""
+    return f"max(unix_micros(CAST({time} AS timestamp))) AS newest"
 
 
 def _judged_by(drop: Drop) -> tuple[str, ...]:

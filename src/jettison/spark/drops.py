@@ -12,7 +12,9 @@ import hashlib
 from collections.abc import Callable, Sequence
 
 from jettison.network.schema import quoted
-from jettison.plan.plan import ByKey, Drop, Plan, Semantic
+from jettison.plan.fate import BITS
+from jettison.plan.plan import ByKey, Drop, Fate, Plan, Semantic, Window
+from jettison.plan.window_bits import WORD_BITS
 
 IDENTITY = "_jt_id"
 TIME = "_jt_time"
@@ -41,6 +43,8 @@ def keeps(arc: str, drop: Drop, column: Callable[[str], str] = quoted) -> str:
     >>> keeps("trips", ByKey(("zone",), 0.25, "trips"))
     'shiftrightunsigned(xxhash64(string(`zone`), 4148347162L), 44) < array(262144)[int(_jt_id & 0)]'
     """
+    if isinstance(drop, Window):
+        return is_needed(drop)
     if drop.keep == 0 and not isinstance(drop, Semantic):
         return "false"
     seed, judged = arc_seed(arc), IDENTITY
@@ -64,6 +68,46 @@ def is_fresh(since_s: float, time: str = TIME) -> str:
     """
     moment = f"unix_micros({time})"
     return f"coalesce({moment} >= array({round(1e6 * since_s)}L)[int({moment} & 0)], true)"
+
+
+def is_needed(drop: Window, time: str = TIME) -> str:
+    """The condition, in SQL, that is true for rows that kept windows need, for those without a time, and for times
+    that are too far away to be judged; behind an aggregate, for the results that its fate keeps.
+
+    Numbers that change from batch to batch stand in arrays, as in all drops.
+    """
+    moment = f"unix_micros(CAST({time} AS timestamp))"
+    if drop.of is not None:
+        return "true" if not drop.fates else _is_kept(drop.fates[drop.of], moment)
+    if drop.needed is None:
+        return "true"
+    # `get`, as an index that is null is -1 where Spark shares a part of an expression
+    low, high = (f"get(array({edge}L), int({moment} & 0))" for edge in (drop.needed.low_us, drop.needed.high_us))
+    granule = f"(({moment} - {low}) div {drop.needed.granule_us}L)"
+    words = ", ".join(f"{word}L" for word in drop.needed.words)
+    bit = f"shiftright(get(array({words}), int({granule} div {WORD_BITS}L)), int({granule} % {WORD_BITS}L)) & 1L"
+    return f"coalesce({moment} < {low} OR {moment} >= {high} OR ({bit}) = 1L, true)"
+
+
+def _is_kept(fate: Fate, moment: str) -> str:
+    """Whether a fate keeps the window that starts at a moment: the last segment that has begun there judges."""
+    if not fate.schedule.segments:
+        return "true"
+    index = f"(({moment} - pmod({moment}, {fate.slide_us}L)) div {fate.slide_us}L)"
+    segments = ", ".join(
+        f"named_struct('first', {each.start}L, 'ahead', {each.into}L, 'block', {each.gap + 1}L, 'heads', "
+        f"{str(not each.closed).lower()}, 'bound', {each.limit}L, 'seed', {_text(each.seed)})"
+        for each in fate.schedule.segments
+    )
+    into = f"pmod({index} - s.first + s.ahead, s.block)"
+    drawn = f"shiftrightunsigned(xxhash64(s.seed, '', {index} - {into}), {64 - BITS})"
+    kept = f"(s.heads AND {into} = 0L) OR {drawn} >= s.bound"
+    return f"coalesce(aggregate(array({segments}), true, (k, s) -> IF({index} < s.first, k, {kept})), true)"
+
+
+def _text(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
 
 
 def passes(arc: str, plan: Plan) -> str | None:

@@ -20,10 +20,12 @@ from jettison.network.declare import Network
 from jettison.network.durations import duration_ms
 from jettison.network.graph import Graph
 from jettison.network.kafka import Kafka
+from jettison.network.marks import BatchMarks
 from jettison.plan.plan import Plan
 from jettison.plan.problem import Problem
 from jettison.plan.shedders import SEMANTIC
 from jettison.plan.stale import Fresh
+from jettison.plan.window_decisions import decisions_of
 from jettison.spark.aside import ShedSinks
 from jettison.spark.batch import BatchRunner
 from jettison.spark.calibrate import LEAST_ROWS, assumed_profile, calibrate
@@ -131,7 +133,7 @@ def start(
         slices = SliceState(spark, graph, *state, kept.slices) if kept.slices else None
         runner = BatchRunner(spark, graph, chosen, tables, aside, shed_sinks, joins, slices)
         reader = Reader(spark, graph, folder, countable=all(is_bare(frame) for frame in frames.values()))
-        run = Run(spark, graph, runner, reader, tables, settings, folder, profile, shared, metrics, live)
+        run = Run(spark, graph, runner, reader, tables, settings, folder, profile, shared, metrics, live, slices)
         run.begin(frames)
         return run
     except BaseException:
@@ -158,6 +160,7 @@ class Run:
         shared: Iterable[str] | None,
         metrics: Metrics | None,
         live: bool,
+        slices: SliceState | None = None,
     ) -> None:
         self.graph = graph
         self.settings = settings
@@ -167,6 +170,8 @@ class Run:
         self._checkpoint = checkpoint
         self._runner = runner
         self._reader = reader
+        self._slices = slices
+        self._resumed = False
         known = profile or checkpoint.profile(graph)
         self._calibrated = known is not None
         self._runner.shared = checkpoint.shared(graph) if shared is None else frozenset(shared)
@@ -335,8 +340,8 @@ class Run:
         if logged is None:
             now_ms = 1000 * time.time()
             fresh = self._fresh(raw, rows, now_ms / 1000) if self._calibrated else None
-            plan = _of_what_was_read(self.graph, self.controller.decide(rows, now_ms, fresh=fresh), reading)
-            self.controller.plan = plan
+            decided = self.controller.decide(rows, now_ms, fresh=fresh, marks=self._marks(batch))
+            plan = self.controller.plan = _of_what_was_read(self.graph, decided, reading)
             offsets = end_offsets(self._checkpoint.spark_folder, batch)
             self._checkpoint.plans.write(
                 Logged(
@@ -353,8 +358,9 @@ class Run:
                 )
             )
         else:
-            plan = self.controller.plan = logged.plan
-        decided = time.time()
+            plan = logged.plan
+            self.controller.resume(plan)
+        ready = time.time()
         measured = self._runner.run(raw, batch, plan, rows)
         ended = time.time()
         overhead_ms = self._bookkeeping_ms.get() or 0.0
@@ -374,7 +380,7 @@ class Run:
             stale=reading.stale,
             topics=self._reader.lag(batch),
             values=measured.values,
-            parts_ms={**measured.parts_ms, "deciding": 1000 * (decided - began), "bookkeeping": overhead_ms},
+            parts_ms={**measured.parts_ms, "deciding": 1000 * (ready - began), "bookkeeping": overhead_ms},
             plan_row=plan.row,
             failed=measured.failed,
         )
@@ -387,6 +393,16 @@ class Run:
         if self._calibrated and batch % _REMEMBER_EVERY == 0:
             self._checkpoint.remember(self.controller.profile, self._runner.shared)
         self._after_s = time.time() - ended
+
+    def _marks(self, batch: int) -> BatchMarks | None:
+        """How far windows have got. After a start, what was decided about them is in the log of the batch before."""
+        if self._slices is None:
+            return None
+        if not self._resumed:
+            self._resumed = True
+            last = self._checkpoint.plans.read(batch - 1) if batch > 0 else None
+            self.controller.fates = {} if last is None else last.plan.fates
+        return self._slices.marks(batch)
 
     def _fresh(self, raw: Mapping[str, DataFrame], rows: Mapping[str, int], now_s: float) -> Fresh | None:
         """What of a batch is not stale, where some of it may be, there is too much of it, and there is time to look."""
@@ -409,6 +425,8 @@ class Run:
         Not of sources whose shed rows somebody keeps.
         """
         names = self._reader.skippable - self._runner.kept_sources
+        decisions = decisions_of(self.graph)
+        names = frozenset(name for name in names if decisions.by_chance(name))  # windows would be made of what is left
         now_s = time.time()
         limits = self._stale_limits(reading.rows, now_s)
         younger_s = {name: now_s - limit for name, limit in limits.items() if name in names}
@@ -420,7 +438,9 @@ class Run:
         found = calibrate(self.graph, raw, rows, self._statics)
         self._calibrated = True
         self._runner.shared = found.shared
+        fates = self.controller.fates
         self.controller = Controller(self.graph, self.settings, found.profile, guessed=True)
+        self.controller.fates = fates
         self._checkpoint.remember(found.profile, found.shared)
 
     def _learn_bookkeeping(self) -> None:

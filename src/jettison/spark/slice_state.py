@@ -23,7 +23,7 @@ from jettison.network.band import still_needed, to_merge
 from jettison.network.graph import Graph
 from jettison.network.marks import BatchMarks
 from jettison.network.operators import Aggregate
-from jettison.network.slices import SliceGroup
+from jettison.network.slices import SliceGroup, time_places
 from jettison.spark.files import Folder
 from jettison.spark.reasons import reason_of
 from jettison.spark.slice_log import SlicePart, SliceRecord, check_groups, check_shape, still_wanted
@@ -79,6 +79,13 @@ class SliceState:
         """The aggregates of one batch; its frames belong to a session of their own."""
         return BatchSlices(self, batch, session)
 
+    def marks(self, batch: int) -> BatchMarks:
+        """How far aggregates have got before a batch."""
+        records = [log.latest(batch) for log in self.logs.values()]
+        return BatchMarks(
+            self.graph, {name: mark for record in records if record for name, mark in record.marks.items()}
+        )
+
     def submit(self, work: Callable[..., Any], *given: Any) -> Future[Any]:
         return self._pool.submit(inheritable_thread_target(self.spark)(work), *given)
 
@@ -97,8 +104,7 @@ class BatchSlices:
         self._members: dict[str, tuple[Aggregate, str]] = {
             member.name: (member, name) for name, shape in state.shapes.items() for member in shape.group.members
         }
-        before = {name: mark for base in self._bases.values() if base for name, mark in base.marks.items()}
-        self._marks = BatchMarks(state.graph, before)
+        self._marks = state.marks(batch)
         self._writing: dict[str, list[Future[_Written]]] = {}
         self._merging: dict[str, list[Future[_Merged]]] = {}
         self._began: dict[str, float] = {}
@@ -107,6 +113,10 @@ class BatchSlices:
         self.failed: dict[str, FailedWindows] = {}
         self.timeless = 0  # the most rows without event time that came to one group
         self.parts_ms: dict[str, float] = {}
+
+    @property
+    def marks(self) -> BatchMarks:
+        return self._marks
 
     @property
     def quiet(self) -> frozenset[str]:
@@ -131,12 +141,16 @@ class BatchSlices:
             new = [each.part for each in self._written(group.name) if each.part is not None]
         return {member.name: self._results(shape, member, new) for member in group.members}
 
-    def finish(self) -> None:
-        """Wait until everything is kept, and say so in the log."""
+    def finish(self, seen: Callable[[], Mapping[str, int]]) -> None:
+        """Wait until everything is kept, and say so in the log. `seen` tells how far operators' event times got, when
+        all rows have been looked at."""
+        for name in self._state.shapes:
+            self._written(name)
+        newest_us = seen()
         for name, shape in self._state.shapes.items():
             base = self._bases[name]
             written, joint = self._written(name), [self._told(name, job) for job in self._merging.get(name, ())]
-            self._state.logs[name].write(self._after(shape, base, written, joint), base)
+            self._state.logs[name].write(self._after(shape, base, written, joint, newest_us), base)
             for each in written:
                 self.timeless = max(self.timeless, each.timeless)
                 for member, count in each.late.items():
@@ -243,7 +257,12 @@ class BatchSlices:
             ) from error
 
     def _after(
-        self, shape: Shape, base: SliceRecord | None, written: Sequence[_Written], joint: Sequence[_Merged]
+        self,
+        shape: Shape,
+        base: SliceRecord | None,
+        written: Sequence[_Written],
+        joint: Sequence[_Merged],
+        newest_us: Mapping[str, int],
     ) -> SliceRecord:
         """The record of this batch: its parts are added, merged ones replaced, those that no window needs left out."""
         before = () if base is None else base.parts
@@ -253,8 +272,9 @@ class BatchSlices:
         parts += [each.part for each in made if each.part is not None]
         live = [part for part in parts if still_needed([part], self._needed_us(part.of))]
         names = {part.name for part in before} | {each.name for each in made} | set(base.unwanted if base else ())
+        seen = [newest_us.get(place) for place in time_places(self._state.graph, shape.group.name)]
         marks = {
-            member.name: self._marks.after(member.name, [e.newest_us for e in written if member.name in e.of])
+            member.name: self._marks.after(member.name, [*seen, *(e.newest_us for e in written if member.name in e.of)])
             for member in shape.group.members
         }
         gone = names - {part.name for part in live}

@@ -1,0 +1,51 @@
+"""Which ticks are needed, as bits: what a filter can look up for every tuple.
+
+Windows begin and end at multiples of a granule, so that all ticks of a granule fare alike. One bit per granule, 60 bits
+to a word: an hour of seconds is 60 words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from jettison.plan.needs import within_needs
+
+WORD_BITS = 60
+"""A word must stay a positive long in SQL."""
+
+
+@dataclass(frozen=True)
+class Needed:
+    """A bit per granule from `low_us` on; what lies before or behind is needed.
+
+    >>> some = needed_bits(((0, 20), (40, 50)), low_us=0, high_us=60, granule_us=10)
+    >>> [some.at(tick) for tick in (-1, 15, 25, 45, 59, 60)]
+    [True, True, False, True, False, True]
+    """
+
+    low_us: int
+    high_us: int
+    granule_us: int
+    words: tuple[int, ...]
+
+    @property
+    def everything(self) -> bool:
+        return sum(word.bit_count() for word in self.words) == (self.high_us - self.low_us) // self.granule_us
+
+    def at(self, tick_us: int) -> bool:
+        if not self.low_us <= tick_us < self.high_us:
+            return True
+        word, bit = divmod((tick_us - self.low_us) // self.granule_us, WORD_BITS)
+        return bool(self.words[word] >> bit & 1)
+
+
+def needed_bits(needs: Iterable[tuple[int, int]], low_us: int, high_us: int, granule_us: int) -> Needed:
+    """Bits of the granules from one multiple of the granule up to, not including, another."""
+    found = within_needs(tuple(needs), np.arange(low_us, high_us, granule_us, dtype=np.int64))
+    padded = np.zeros(-(-len(found) // WORD_BITS) * WORD_BITS, np.int64)
+    padded[: len(found)] = found
+    words = padded.reshape(-1, WORD_BITS) @ (np.int64(1) << np.arange(WORD_BITS, dtype=np.int64))
+    return Needed(low_us, high_us, granule_us, tuple(words.tolist()))

@@ -1,0 +1,91 @@
+"""The control loop with windows, on a clock of its own: it sheds about what is too much, and does not fall behind."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import jettison as jt
+from jettison.control.loop import Controller, Settings
+from jettison.network.marks import BatchMarks, Mark
+from jettison.plan.needs import within_needs
+from jettison.plan.plan import Plan
+from jettison.plan.window_decisions import decisions_of
+from jettison.statistics.profile import Profile
+from jettison.statistics.samples import BatchSample, OutputSample
+
+pytestmark = pytest.mark.core
+
+S = 1_000_000
+PROFILE = Profile({"t": 1.0, "busy": 1.0}, {"busy": 0.001}, fixed_ms=200.0, read_us={"t": 0.2}, drop_us=0.02)
+
+
+def loop(size_s: int, overload: float, seconds: float) -> tuple[list[Plan], float, float]:
+    """Tuples arrive evenly, `overload` times as many as can be processed; the plans, the share kept, the last lag."""
+    net = jt.Network("loop")
+    trips = net.source("t", "at timestamp, x int", event_time="at")
+    trips.window(f"{size_s} seconds").agg(n="count(*)", name="busy").output("table", qos=jt.QoS(gap=4))
+    arcs = decisions_of(net.graph).arcs
+    controller = Controller(net.graph, Settings(1000.0), PROFILE)
+    rows_per_s = overload * (900_000 - 200_000) / 2.2
+    plans: list[Plan] = []
+    now_s, last_s, all_rows, all_kept = 1.0, 0.0, 0.0, 0.0
+    newest_us, mark_us = None, None
+    while now_s < seconds:
+        rows = round(rows_per_s * (now_s - last_s))
+        marks = BatchMarks(net.graph, {"busy": Mark(newest_us, mark_us)})
+        plan = controller.decide({"t": rows}, 1000 * now_s, marks=marks)
+        share = 1.0
+        if plan.fates and newest_us is not None:
+            ticks = np.linspace(last_s * S, now_s * S, 200, endpoint=False).astype(np.int64)
+            needs = arcs.needs("t", plan.fates, round((last_s - 60) * S), round((now_s + 60) * S))
+            share = float(within_needs(needs, ticks).mean())
+        took_s = 0.2 + 1e-6 * rows * (0.2 + 2.0 * share)
+        mark_us, newest_us = newest_us, round(now_s * S)
+        arcs_seen = {"t": (rows, round(share * rows))}
+        controller.record(
+            BatchSample(
+                len(plans), 1000 * now_s, 1000.0, 1000 * took_s, {"t": rows}, arcs_seen, {"table": OutputSample(0)}
+            )
+        )
+        plans.append(plan)
+        all_rows, all_kept = all_rows + rows, all_kept + share * rows
+        last_s, now_s = now_s, max(now_s + took_s, now_s + 1.0)
+    return plans, all_kept / all_rows, now_s - last_s
+
+
+@pytest.mark.parametrize(("size_s", "overload"), [(1, 1.3), (1, 2.0), (2, 1.5)])
+def test_about_what_is_too_much_goes(size_s: int, overload: float) -> None:
+    plans, kept, lag_s = loop(size_s, overload, seconds=600 * size_s)
+    fits = (2.2 / overload - 0.22) / 2.0  # reading and judging are not saved
+    assert fits - 0.12 < kept < fits + 0.05, "a little less than fits, for what is left over melts too"
+    assert lag_s < 8 * size_s
+    assert all(plan.fates["busy"].drop_share <= 0.8 for plan in plans[3:]), "a backlog closes nothing"
+
+
+def test_what_no_gap_allows_closes_the_output_and_says_so() -> None:
+    plans, kept, lag_s = loop(5, 6.0, seconds=100)
+    assert plans[0].fates["busy"].drop_share == pytest.approx(0.8), "one batch tells no rate"
+    assert plans[-1].reason.endswith("table closed")
+    assert kept < 0.1
+    assert lag_s < 3
+
+
+def test_without_an_overload_nothing_goes() -> None:
+    plans, kept, _ = loop(5, 0.9, seconds=60)
+    assert kept == 1.0
+    assert not any(plan.fates for plan in plans)
+
+
+def test_behind_a_function_as_many_windows_go_as_may() -> None:
+    """The road map knows inputs and splits alone, and what a function needs of its tuples nobody knows."""
+    net = jt.Network("function")
+    made = net.source("t", "at timestamp, x int", event_time="at").apply("m:f", columns=["at", "x"], name="made")
+    made.window("5 seconds").agg(n="count(*)", name="busy").output("table", qos=jt.QoS(gap=4))
+    costs = Profile({"t": 0.1, "made": 0.1, "busy": 2.0}, {"busy": 0.001})
+    controller = Controller(net.graph, Settings(1000.0), costs)
+    plan = controller.decide({"t": 1_000_000}, 0.0, marks=BatchMarks(net.graph, {}))
+    assert controller.infeasible
+    assert set(plan.drops) == {"made>busy", "busy>table"}
+    assert plan.fates["busy"].drop_share == pytest.approx(0.8)
+    assert plan.drops["made>busy"].keep == pytest.approx(0.2)
