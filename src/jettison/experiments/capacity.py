@@ -67,10 +67,12 @@ def measure_capacity(
     sizes: tuple[int, int] = _SIZES,
     read_us: float | None = None,
     least_trigger_ms: float = 0.0,
+    most_trigger_ms: float = _TRIGGERS_MS[-1],
 ) -> Capacity:
     """Run batches of two sizes as fast as they go, nothing shed; a line through the two medians gives the capacity.
 
-    The first run warms the JVM up and teaches costs; of each later one the first two batches are left out.
+    The first run warms the JVM up and teaches costs; of each later one the first two batches are left out. A trigger
+    longer than `most_trigger_ms` is taken only where the fixed part would leave little of that.
     """
     say("measuring capacity: warming up")
     small, large = sizes
@@ -92,6 +94,8 @@ def measure_capacity(
         fixed_ms = max(0.0, medians[large] - us_per_row * large / 1000)
         fitting = (t for t in _TRIGGERS_MS if fixed_ms < _HEADROOM * t / 2 and t >= least_trigger_ms)
         trigger_ms = next(fitting, _TRIGGERS_MS[-1])
+        if trigger_ms > most_trigger_ms and fixed_ms < 0.75 * _HEADROOM * most_trigger_ms:
+            trigger_ms = most_trigger_ms
         rows_per_s = 1e6 * (_HEADROOM * trigger_ms - fixed_ms) / us_per_row / trigger_ms
         say(f"capacity: {rows_per_s:,.0f} rows/s ({fixed_ms:.0f} ms fixed, {us_per_row:.1f} us per row)")
         if read_us is None:

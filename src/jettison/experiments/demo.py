@@ -26,6 +26,7 @@ from jettison.spark.session import local_session
 
 _PATIENCE_S = 8.0
 _SIZES = (5_000, 80_000)
+_MOST_TRIGGER_MS = 2000.0  # there is time for a dozen seconds per run, and a run should have some batches
 
 
 Feed = Callable[[str, Rate, float], AbstractContextManager[tuple[Network, dict[str, Any]]]]
@@ -50,7 +51,9 @@ def run_demo(seconds: float, quick: bool, out: Path, console: Console, *, kafka:
                 feed = partial(_sent, broker)
             else:
                 network = taxi_network(valued=True)
-                capacity = measure_capacity(spark, network, status.update, batches=batches, sizes=_SIZES)
+                capacity = measure_capacity(
+                    spark, network, status.update, batches=batches, sizes=_SIZES, most_trigger_ms=_MOST_TRIGGER_MS
+                )
                 feed = partial(_generated, spark)
         return _both_ways(capacity, feed, seconds, out, console)
 

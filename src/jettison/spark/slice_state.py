@@ -158,9 +158,9 @@ class BatchSlices:
             if name in self._began:
                 self.parts_ms[name] = 1000 * (time.time() - self._began[name])
         for member, observation in self._failing.items():
-            seen = _seen(observation)
-            if seen.get("windows"):
-                self.failed[member] = FailedWindows(seen["windows"], seen["reason"])
+            threw = _seen(observation)
+            if threw.get("windows"):
+                self.failed[member] = FailedWindows(threw["windows"], threw["reason"])
 
     def close(self) -> None:
         """Nothing of a failed batch may write on while it is repeated."""
