@@ -167,14 +167,14 @@ class Controller:
         self, rows: Mapping[str, float], now_ms: float, queues: Mapping[str, float] | None, fresh: Fresh | None
     ) -> Plan:
         self._learn_rates(rows, now_ms)
-        arriving = {name: rate * self.settings.trigger_ms / 1000 for name, rate in self.rows_per_s.items()}
         if not self._decisions.by_aggregate:
-            return self._planned(rows, arriving, queues, fresh)
+            return self._planned(rows, queues, fresh)
+        arriving = self._arriving()
         melting = planned_rows(rows, arriving, self.settings.melt_rate)
-        plan = self._planned(melting, arriving, queues, fresh)
+        plan = self._planned(melting, queues, fresh)
         if not closed(plan) and self.infeasible is None:
             return plan
-        steady = self._planned(planned_rows(rows, arriving, 0.0), arriving, queues, fresh)
+        steady = self._planned(planned_rows(rows, arriving, 0.0), queues, fresh)
         known = any(arriving.values())
         if self.infeasible is not None or (closed(steady) and known):
             return steady
@@ -183,13 +183,7 @@ class Controller:
         problem = Problem(self.graph, self.profile, melting, self.settings.budget_us)
         return replace(claimed(problem, drops, plan.reason), row=steady.row)
 
-    def _planned(
-        self,
-        rows: Mapping[str, float],
-        arriving: Mapping[str, float],
-        queues: Mapping[str, float] | None,
-        fresh: Fresh | None,
-    ) -> Plan:
+    def _planned(self, rows: Mapping[str, float], queues: Mapping[str, float] | None, fresh: Fresh | None) -> Plan:
         """The plan for so many tuples, whatever they are: a batch, or what one interval brings."""
         self._rows = rows
         problem = Problem(self.graph, self.profile, rows, self.settings.budget_us)
@@ -202,9 +196,13 @@ class Controller:
             return self._stale_first(problem, fresh, judgement.reason)
         return self._shed(problem, judgement.reason)
 
+    def _arriving(self) -> dict[str, float]:
+        """What one trigger interval brings, by source."""
+        return {name: rate * self.settings.trigger_ms / 1000 for name, rate in self.rows_per_s.items()}
+
     def _judge(self, problem: Problem, queues: Mapping[str, float]) -> Judgement:
         """The batch at hand, and what arrives in one interval, against the budget."""
-        arriving = {name: rate * self.settings.trigger_ms / 1000 for name, rate in self.rows_per_s.items()}
+        arriving = self._arriving()
         reading_us = sum(self.profile.read_us.get(name, 0.0) * count for name, count in arriving.items())
         arriving_us = (
             1000 * self.profile.fixed_ms
