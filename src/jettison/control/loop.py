@@ -38,6 +38,9 @@ _MOST_READING_SHARE = 0.4
 _LEAST_READ_SHARE = 0.01
 _REBUILD_CHANGE_SHARE = 0.05
 _REBUILD_TIME_SHARE = 0.005
+_HUNG_TIMES = 5.0
+"""A batch that takes so many times as long as predicted hung somewhere: that says nothing of costs, unless the next
+one takes as long."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +101,7 @@ class Controller:
         self._rest_ms = 0.0
         self._rows: Mapping[str, float] = {}
         self._sending: frozenset[str] = frozenset()
+        self._hung = False
         self._shedder = shedder_named(settings.shedder)
         self.stale_limits = stale_limits(graph)
         self._build({}, None)
@@ -276,8 +280,11 @@ class Controller:
             if self.settings.learn:
                 delivered = {name: seen.rows for name, seen in sample.outputs.items()}
                 self.costs.update_rows(sample.rows_in, keeps, delivered)
-                self.costs.update_time(sample.rows_in, keeps, sample.duration_ms)
-                if not self.fates:  # a window that is kept whole may well take longer than the batches beside it
+                hung = sample.duration_ms > _HUNG_TIMES * self.costs.predict_ms(sample.rows_in, keeps)
+                believed, self._hung = self._hung or not hung, hung
+                if believed:
+                    self.costs.update_time(sample.rows_in, keeps, sample.duration_ms)
+                if believed and not self.fates:  # a window that is kept whole may take longer than batches beside it
                     self._detector.confirm(measured_us=1000 * sample.duration_ms, budget_us=self.settings.budget_us)
             self.costs.update_values(sample, keeps)
         self._rest_ms -= max(sample.interval_ms, sample.duration_ms)
