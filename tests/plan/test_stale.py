@@ -10,7 +10,7 @@ from tests.networks import Case, dags, steady
 from jettison.control.loop import Controller, Settings
 from jettison.network import Graph, Network, QoS
 from jettison.plan.problem import Problem
-from jettison.plan.stale import Fresh, saved_by_stale_us, stale_limits
+from jettison.plan.stale import Fresh, saved_by_stale_us, stale_limits, when_planned
 from jettison.statistics.profile import Profile
 
 pytestmark = pytest.mark.core
@@ -31,6 +31,22 @@ def test_the_longest_limit_stands_at_the_input_and_shorter_ones_behind_the_split
     assert stale_limits(network("10 seconds", None)) == {"trips>w0": 10.0}
     assert stale_limits(network("10 seconds", "10 seconds")) == {"trips": 10.0}
     assert stale_limits(network(None, None)) == {}
+
+
+@given(st.floats(0.01, 1e4), st.floats(0.01, 1e4), st.floats(0.01, 1e3))
+def test_what_comes_through_is_within_its_limit_when_it_is_delivered(one: float, other: float, batch_s: float) -> None:
+    """As far as that can be: something always comes through, and who waits longer never gets less."""
+    limits = when_planned({"one": one, "other": other}, batch_s)
+    assert all(limit > 0 for limit in limits.values())
+    if one >= 2 * batch_s:
+        assert limits["one"] + batch_s == pytest.approx(one)
+    assert (limits["one"] <= limits["other"]) == (one <= other) or one == pytest.approx(other)
+
+
+def test_a_batch_that_is_planned_leaves_time_for_itself() -> None:
+    settings = Settings(trigger_ms=4000.0, headroom=0.9)
+    controller = Controller(network("8 seconds", "1 minute"), settings, Profile({}, {}))
+    assert controller.stale_limits == pytest.approx({"trips": 56.4, "trips>w0": 4.4})
 
 
 def test_where_streams_merge_the_oldest_that_may_come_counts() -> None:

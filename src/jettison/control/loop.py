@@ -24,7 +24,7 @@ from jettison.plan.plan import Drop, Fate, Infeasible, Keep, Plan, keeps_of
 from jettison.plan.problem import Problem
 from jettison.plan.roadmap import RoadMap, RoadMapShedder, build_road_map
 from jettison.plan.shedders import SEMANTIC, SHEDDERS, shedder_named
-from jettison.plan.stale import Fresh, saved_by_stale_us, stale_limits
+from jettison.plan.stale import Fresh, saved_by_stale_us, stale_limits, when_planned
 from jettison.plan.window_decisions import decisions_of
 from jettison.statistics.costs import CostModel
 from jettison.statistics.estimators import Smoothed
@@ -103,7 +103,7 @@ class Controller:
         self._sending: frozenset[str] = frozenset()
         self._hung = False
         self._shedder = shedder_named(settings.shedder)
-        self.stale_limits = stale_limits(graph)
+        self.stale_limits = when_planned(stale_limits(graph), settings.budget_us / 1e6)
         self._build({}, None)
 
     @property

@@ -1,7 +1,8 @@
 """What nobody wants any more goes first: tuples so old that their latency utility has fallen to zero.
 
 Dropping them loses no utility, so it comes before any other drop, as soon as there is an overload: after an outage the
-old backlog makes way for the new. A tuple is stale on an arc when it is to every output that the arc leads to.
+old backlog makes way for the new. A tuple is stale on an arc when it is to every output that the arc leads to, by the
+time at which it would be delivered: in an overload a batch takes its whole budget.
 """
 
 from __future__ import annotations
@@ -61,6 +62,17 @@ def _limit(graph: Graph, arc: str) -> float | None:
     names = graph.outputs_below(head) | {head}
     ages = [output.qos.stale_s for output in graph.outputs if output.name in names]
     return None if any(age is None for age in ages) else max((age for age in ages if age is not None), default=None)
+
+
+def when_planned(limits: Mapping[str, float], batch_s: float) -> dict[str, float]:
+    """How old tuples may be when a batch is planned that takes so long, to be within their limits when it is done.
+
+    Of a limit that is not twice that long, half is left: with less, nothing at all would come through.
+
+    >>> when_planned({"trips": 8.0, "trips>map": 5.0}, 3.5)
+    {'trips': 4.5, 'trips>map': 2.5}
+    """
+    return {arc: limit - min(batch_s, limit / 2) for arc, limit in limits.items()}
 
 
 def saved_by_stale_us(problem: Problem, fresh: Mapping[str, float]) -> float:
