@@ -6,6 +6,7 @@ A large batch is sampled: after an outage the backlog is many times a batch, and
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
@@ -15,21 +16,41 @@ from jettison.plan.stale import Fresh
 from jettison.spark.compile import BODY, Known, dropped_raw, raw_time
 
 _SAMPLE_ROWS = 50_000
+_WORTH_LOOKING = 1.25
+"""How many times its limit the oldest row may be old: with less, at most a fifth of a steady stream is stale."""
 
 
-def may_be_stale(limits: Mapping[str, float], since_last_s: float | None, oldest_s: float | None) -> bool:
-    """Whether rows of the next batch may be older than a limit.
+@dataclass
+class Ages:
+    """How old the rows of the next batch may be: they came after the last one was planned, and as late as rows of late.
 
-    They may when nothing is known yet, when the batch before was planned that long ago, or when its own rows came near.
-
-    >>> limits = {"trips": 10.0}
-    >>> may_be_stale(limits, None, None), may_be_stale(limits, 1.0, 2.0), may_be_stale(limits, 30.0, 2.0)
-    (True, False, True)
+    >>> ages, limits = Ages(), {"trips": 10.0}
+    >>> ages.may_be_stale(limits, now_s=100.0)  # nothing is known yet
+    True
+    >>> ages.planned(100.0), ages.planned(102.0), ages.delivered(3.5, ended_s=103.0)  # half a second late, at most
+    (None, None, None)
+    >>> ages.may_be_stale(limits, now_s=104.0), ages.may_be_stale(limits, now_s=160.0)
+    (False, True)
     """
-    if not limits:
-        return False
-    least_s = min(limits.values())
-    return since_last_s is None or since_last_s + (oldest_s or 0.0) >= least_s
+
+    _before_s: float | None = None
+    _planned_s: float | None = None
+    _late_s: float = 0.0
+
+    def may_be_stale(self, limits: Mapping[str, float], now_s: float) -> bool:
+        """Whether enough rows may be older than a limit that they are worth looking for."""
+        if not limits or self._planned_s is None:
+            return bool(limits)
+        return now_s - self._planned_s + self._late_s >= _WORTH_LOOKING * min(limits.values())
+
+    def planned(self, now_s: float) -> None:
+        """A batch is planned."""
+        self._before_s, self._planned_s = self._planned_s, now_s
+
+    def delivered(self, oldest_s: float, *, ended_s: float, cut: bool = False) -> None:
+        """The oldest row that a batch delivered; of one without its stale rows that tells nothing."""
+        waited_s = 0.0 if self._before_s is None else ended_s - self._before_s
+        self._late_s = float("inf") if cut else max(0.0, oldest_s - waited_s)
 
 
 def count_fresh(

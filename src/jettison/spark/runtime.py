@@ -31,7 +31,7 @@ from jettison.spark.batch import BatchRunner
 from jettison.spark.calibrate import LEAST_ROWS, assumed_profile, calibrate
 from jettison.spark.checkpoint import Checkpoint
 from jettison.spark.checks import check_compiles, check_paths, check_sinks, check_statics, opened
-from jettison.spark.freshness import count_fresh, may_be_stale
+from jettison.spark.freshness import Ages, count_fresh
 from jettison.spark.join_state import JoinState
 from jettison.spark.kafka import hint
 from jettison.spark.live import LiveView
@@ -182,8 +182,7 @@ class Run:
         self.history: deque[tuple[BatchSample, Plan]] = deque(maxlen=_HISTORY)
         self._bookkeeping_ms = Smoothed(0.3, 100.0)
         self._previous_ms: float | None = None
-        self._planned_s: float | None = None
-        self._oldest_s: float | None = None
+        self._ages = Ages()
         self._after_s = 0.0  # what the batch before took for its records, after its outputs were written
         self._stopping = False
         self._halted = False
@@ -341,7 +340,7 @@ class Run:
             calibrating_s = time.time() - before
         if logged is None:
             now_ms = 1000 * time.time()
-            fresh = self._fresh(raw, rows, now_ms / 1000) if self._calibrated else None
+            fresh = self._fresh(raw, reading, now_ms / 1000) if self._calibrated else None
             decided = self.controller.decide(rows, now_ms, fresh=fresh, marks=self._marks(batch))
             plan = self.controller.plan = _of_what_was_read(self.graph, decided, reading)
             offsets = end_offsets(self._checkpoint.spark_folder, batch)
@@ -388,7 +387,7 @@ class Run:
         )
         ages = [seen.latency_ms[-1] for seen in measured.outputs.values() if seen.latency_ms]
         cut = bool(plan.stale) or any(reading.stale.values())
-        self._oldest_s = float("inf") if cut else max(ages, default=0.0) / 1000  # look again after a cut
+        self._ages.delivered(max(ages, default=0.0) / 1000, ended_s=ended, cut=cut)
         self._checkpoint.ledger.write(batch, _entries(sample, plan))
         self._show(sample, plan)
         self.controller.record(sample)
@@ -406,10 +405,14 @@ class Run:
             self.controller.fates = {} if last is None else last.plan.fates
         return self._slices.marks(batch)
 
-    def _fresh(self, raw: Mapping[str, DataFrame], rows: Mapping[str, int], now_s: float) -> Fresh | None:
-        """What of a batch is not stale, where some of it may be, there is too much of it, and there is time to look."""
-        limits = self._stale_limits(rows, now_s)
-        self._planned_s = now_s
+    def _fresh(self, raw: Mapping[str, DataFrame], reading: Reading, now_s: float) -> Fresh | None:
+        """What of a batch is not stale, where some of it may be, there is too much of it, and there is time to look.
+
+        Where stale records were passed over by their offsets, there will hardly be others.
+        """
+        rows = dict(reading.rows)
+        limits = {} if any(reading.stale.values()) else self._stale_limits(rows, now_s)
+        self._ages.planned(now_s)
         if not limits or not self.controller.can_look(rows):
             return None
         return count_fresh(self.graph, raw, rows, limits, now_s, self._runner.known)
@@ -417,9 +420,7 @@ class Run:
     def _stale_limits(self, rows: Mapping[str, int], now_s: float) -> Mapping[str, float]:
         """How old rows may be, by arc; nothing while there is no overload, or no row can be as old as that."""
         limits = self.controller.stale_limits
-        since_last_s = None if self._planned_s is None else now_s - self._planned_s
-        may_be = may_be_stale(limits, since_last_s, self._oldest_s)
-        return limits if may_be and self.controller.overloaded(rows) else {}
+        return limits if self._ages.may_be_stale(limits, now_s) and self.controller.overloaded(rows) else {}
 
     def _passing_over(self, reading: Reading, batch: int) -> Reading:
         """Leave records unread that are stale, in an overload, and more of them when reading alone is too much.
