@@ -6,7 +6,7 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -40,6 +40,7 @@ from jettison.spark.metrics import Metrics
 from jettison.spark.offsets import end_offsets
 from jettison.spark.reading import Reader, Reading
 from jettison.spark.reasons import reason_of
+from jettison.spark.relations import file_frames, is_plain, tell_rows
 from jettison.spark.report import Report, Totals
 from jettison.spark.sinks import ParquetSink, as_sink
 from jettison.spark.slice_state import SliceState
@@ -195,9 +196,13 @@ class Run:
         self._started = time.time()
         self._ended: float | None = None
         self._query: StreamingQuery | None = None
+        self._plain: Mapping[str, Sequence[str]] = {}  # columns of sources, where all of them are nothing else
 
     def begin(self, sources: Mapping[str, DataFrame]) -> None:
         """Start the one streaming query."""
+        ordered = {source.name: sources[source.name] for source in self.graph.sources}
+        if all(map(is_plain, ordered.values())):
+            self._plain = {name: frame.columns for name, frame in ordered.items()}
         writer = (
             merge(self.graph, sources)
             .writeStream.queryName(f"jettison-{self.graph.name}-{id(self):x}")
@@ -331,7 +336,7 @@ class Run:
         if logged is None and self._calibrated:
             reading = self._passing_over(reading, batch)
         rows = dict(reading.rows)
-        raw = self._reader.frames(split(self.graph, frame), reading)
+        raw = self._frames(frame, reading)
         calibrating_s = 0.0
         enough = sum(rows.values()) >= LEAST_ROWS or (self._totals.over_budget > 1 and any(rows.values()))
         if not self._calibrated and enough:
@@ -394,6 +399,14 @@ class Run:
         if self._calibrated and batch % _REMEMBER_EVERY == 0:
             self._checkpoint.remember(self.controller.profile, self._runner.shared)
         self._after_s = time.time() - ended
+
+    def _frames(self, frame: DataFrame, reading: Reading) -> dict[str, DataFrame]:
+        """The batch by source: files, and topics of which a part is read, anew; the rest as it was handed over."""
+        given = split(self.graph, frame)
+        files = file_frames(self._query, frame.sparkSession, self._plain)
+        raw = self._reader.frames({**given, **files}, reading)
+        tell_rows(self._query, [None if raw[name] is given[name] else reading.rows[name] for name in given])
+        return raw
 
     def _marks(self, batch: int) -> BatchMarks | None:
         """How far windows have got. After a start, what was decided about them is in the log of the batch before."""
