@@ -8,9 +8,10 @@ not make the plan swing. A plan in force stays while it fits and wastes little: 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from jettison.control.probing import Probes
 from jettison.control.schedules import closed, most_without_closing, planned_rows, scheduled
 from jettison.detect import Detector, Judgement
 from jettison.errors import StartError
@@ -97,6 +98,7 @@ class Controller:
         self.fates: Mapping[str, Fate] = {}
         """Which windows are kept, by aggregate: what has been decided so far."""
         self._decisions = decisions_of(graph)
+        self._probes = Probes(self._decisions)
         self.road_map: RoadMap
         self._rest_ms = 0.0
         self._rows: Mapping[str, float] = {}
@@ -158,6 +160,7 @@ class Controller:
         """
         plan = self._decide(rows, now_ms, queues, fresh)
         if marks is not None:
+            plan = self._probed(plan, self._probes.tried(closed(plan), marks.newest_us))
             plan = scheduled(self._decisions, plan, self.fates, marks)
             self.fates = plan.fates
         self.plan = plan
@@ -186,6 +189,14 @@ class Controller:
         drops = most_without_closing(self._decisions, plan)
         problem = Problem(self.graph, self.profile, melting, self.settings.budget_us)
         return replace(claimed(problem, drops, plan.reason), row=steady.row)
+
+    def _probed(self, plan: Plan, names: Collection[str]) -> Plan:
+        """The plan with these aggregates let in as their gaps allow, though it closes them."""
+        if not names:
+            return plan
+        problem = Problem(self.graph, self.profile, self._rows, self.settings.budget_us)
+        drops = most_without_closing(self._decisions, plan, names)
+        return replace(claimed(problem, drops, plan.reason), row=plan.row, stale=plan.stale)
 
     def _planned(self, rows: Mapping[str, float], queues: Mapping[str, float] | None, fresh: Fresh | None) -> Plan:
         """The plan for so many tuples, whatever they are: a batch, or what one interval brings."""

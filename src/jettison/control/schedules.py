@@ -6,7 +6,7 @@ for the rate at which tuples arrive, and for a part of what is left over from be
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from jettison.network.marks import BatchMarks
@@ -35,12 +35,16 @@ def closed(plan: Plan) -> tuple[str, ...]:
     return tuple(sorted(name for name, fate in plan.fates.items() if fate.drop_share == 1.0))
 
 
-def most_without_closing(decisions: WindowDecisions, plan: Plan | None) -> dict[str, Drop]:
-    """A plan's drops, with as many windows as may go in place of all of them; without a plan, of all aggregates."""
-    asked = dict.fromkeys(decisions.by_aggregate, 1.0)
+def most_without_closing(
+    decisions: WindowDecisions, plan: Plan | None, names: Collection[str] | None = None
+) -> dict[str, Drop]:
+    """A plan's drops, with as many windows as may go in place of all of them, of these aggregates or all that it
+    closes; without a plan, of all that there are."""
+    shares = dict.fromkeys(decisions.by_aggregate, 1.0)
     if plan is not None:
-        asked = {name: fate.drop_share for name, fate in plan.fates.items()}
-    shares = {name: min(share, decisions.by_aggregate[name].most_drop_share) for name, share in asked.items()}
+        shares = {name: fate.drop_share for name, fate in plan.fates.items()}
+    for name in shares.keys() if names is None else names:
+        shares[name] = min(shares[name], decisions.by_aggregate[name].most_drop_share)
     others = {} if plan is None else {arc: drop for arc, drop in plan.drops.items() if not isinstance(drop, Window)}
     return {**others, **decisions.arcs.drops(decisions.fates(shares), decisions.keeps(shares))}
 
