@@ -12,7 +12,7 @@ import jettison as jt
 from jettison.control.loop import Controller, Settings
 from jettison.network.marks import BatchMarks, Mark
 from jettison.plan.needs import within_needs
-from jettison.plan.plan import Plan
+from jettison.plan.plan import Plan, Window
 from jettison.plan.window_decisions import decisions_of
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample, OutputSample
@@ -127,3 +127,27 @@ def test_behind_a_function_as_many_windows_go_as_may() -> None:
     assert set(plan.drops) == {"made>busy", "busy>table"}
     assert plan.fates["busy"].drop_share == pytest.approx(0.8)
     assert plan.drops["made>busy"].keep == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize("shedder", ["semantic", "random"])
+def test_windows_of_groups_that_are_worth_little_go_first(shedder: str) -> None:
+    net = jt.Network("valued")
+    trips = net.source("t", "at timestamp, zone int", event_time="at")
+    value = jt.Value("zone", [(0, 5, 0.1), (5, 10, 1.0)])
+    trips.window("5 seconds", by="zone").agg(n="count(*)", name="busy").output("table", qos=jt.QoS(gap=4, value=value))
+    controller = Controller(net.graph, Settings(1000.0, shedder=shedder), PROFILE)
+    marks = BatchMarks(net.graph, {"busy": Mark(100 * S, 90 * S)})
+    for second in range(4):
+        plan = controller.decide({"t": 500_000}, 1000.0 * second, marks=marks)
+    share = plan.fates["busy"].drop_share
+    assert 0.2 < share < 0.5
+    if shedder == "random":
+        assert plan.fates["busy"].cells is None
+        assert plan.worth["table"] == pytest.approx(1 - share, abs=0.01)
+    else:
+        drop = plan.drops["t"]
+        assert isinstance(drop, Window)
+        half = len(drop.cells) // 2
+        assert np.mean(drop.cells[:half]) == pytest.approx(1 - 2 * share, abs=0.01)
+        assert set(drop.cells[half:-1]) == {1.0}
+        assert plan.worth["table"] == pytest.approx(1 - share * 0.1 / 0.55, abs=0.01)

@@ -27,6 +27,7 @@ from jettison.plan.roadmap import RoadMap, RoadMapShedder, build_road_map
 from jettison.plan.shedders import SEMANTIC, SHEDDERS, shedder_named
 from jettison.plan.stale import Fresh, saved_by_stale_us, stale_limits
 from jettison.plan.window_decisions import decisions_of
+from jettison.plan.window_groups import told_apart
 from jettison.statistics.costs import CostModel
 from jettison.statistics.estimators import Smoothed
 from jettison.statistics.load import flows, queue_load_us, total_load_us
@@ -161,6 +162,8 @@ class Controller:
         plan = self._decide(rows, now_ms, queues, fresh)
         if marks is not None:
             plan = self._probed(plan, self._probes.tried(closed(plan), marks.newest_us))
+            if self.settings.shedder == SEMANTIC:
+                plan = told_apart(Problem(self.graph, self.profile, self._rows, self.settings.budget_us), plan)
             plan = scheduled(self._decisions, plan, self.fates, marks)
             self.fates = plan.fates
         self.plan = plan

@@ -58,7 +58,7 @@ class WindowDecisions:
     """
 
     def __init__(self, graph: Graph) -> None:
-        self._graph = graph
+        self._graph = self.graph = graph
         self.arcs = WindowArcs(graph)
 
     @cached_property
