@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from tests.networks import steady
 
 import jettison as jt
 from jettison.control.schedules import scheduled
+from jettison.network.graph import Graph
 from jettison.network.marks import BatchMarks, Mark
 from jettison.plan.fate import keep
 from jettison.plan.plan import Fate, Plan
+from jettison.plan.problem import Problem
 from jettison.plan.window_decisions import WindowDecisions, decisions_of
+from jettison.plan.window_groups import cell_shares, told_apart
+from jettison.statistics.profile import Profile
 
 pytestmark = pytest.mark.core
 
@@ -76,3 +81,100 @@ def test_what_must_not_lose_windows_any_more_finishes_what_it_has() -> None:
         keep(old["busy"].schedule, index) for index in range(8, 10)
     ]
     assert all(keep(fate.schedule, index) for index in range(10, 40))
+
+
+# --- groups that are worth more or less ------------------------------------------------------------------------------
+
+VALUE = jt.Value("zone", [(0, 2, 0.1), (2, 4, 1.0)], histogram=[(0, 2, 0.5), (2, 4, 0.5)])
+
+
+def valued() -> jt.Network:
+    net = jt.Network("taxi")
+    trips = net.source("trips", "at timestamp, zone int", event_time="at").where("zone < 4", name="near")
+    busy = trips.window("10 seconds", by="zone", delay="2 seconds").agg(n="count(*)", name="busy")
+    busy.output("table", qos=jt.QoS(gap=3, value=VALUE))
+    return net
+
+
+def asking_by_value(graph: Graph, share: float) -> Plan:
+    problem = Problem(graph, Profile({"trips": 1.0, "busy": 1.0}, {}), {"trips": 1000.0}, 1.0)
+    return told_apart(problem, asking(decisions_of(graph), share))
+
+
+@steady(40)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 25), st.sampled_from((0.0, 0.2, 0.5, 0.75, 1.0)), st.booleans()),
+        min_size=2,
+        max_size=20,
+    )
+)
+def test_windows_of_all_groups_keep_their_fate(steps: list[tuple[int, float, bool]]) -> None:
+    """Also when plans that tell groups apart and plans that do not take turns."""
+    graph = valued().graph
+    decisions = decisions_of(graph)
+    (track,) = graph.tracks.all
+    cells = (0, track.cells // 2, track.cells - 2, track.cells - 1)
+    fates: dict[str, Fate] = {}
+    newest, mark = None, None
+    said: dict[tuple[int, int], bool] = {}
+    closes: set[int] = set()
+    for ahead, share, by_value in steps:
+        marks = BatchMarks(graph, {"busy": Mark(newest, mark)})
+        asked = asking_by_value(graph, share) if by_value else asking(decisions, share)
+        plan = scheduled(decisions, asked, fates, marks)
+        assert Plan.from_json(plan.to_json()) == plan
+        fates = plan.fates
+        fate = fates.get("busy")
+        first = 0 if mark is None else max(0, (mark - 10 * S) // (10 * S) + 1)
+        mark = None if newest is None else max(mark or newest - 2 * S, newest - 2 * S)
+        newest = (newest or 0) + ahead * S
+        for cell in cells:
+            within = None if fate is None else fate.within(cell)
+            if within is not None and any(segment.closed for segment in within.schedule.segments):
+                closes.add(cell)
+            for index in range(first, newest // (10 * S) + 1):
+                now = within is None or keep(within.schedule, index)
+                assert said.setdefault((cell, index), now) == now
+        assert fate is None or len(fate.schedule.segments) <= 8
+    for cell in set(cells) - closes:
+        fared = "".join("x" if said[each] else "." for each in sorted(said) if each[0] == cell)
+        assert max(map(len, fared.split("x"))) <= 3
+
+
+def test_groups_that_are_worth_little_go_first_and_for_good() -> None:
+    graph = valued().graph
+    (track,) = graph.tracks.all
+    marks = BatchMarks(graph, {"busy": Mark(95 * S, 80 * S)})
+    plan = scheduled(decisions_of(graph), asking_by_value(graph, 0.6), {}, marks)
+    fate = plan.fates["busy"]
+    cheap, dear = (range(0, track.cells // 2), range(track.cells // 2, track.cells - 1))
+    for cell in cheap:
+        assert not any(keep(fate.within(cell).schedule, index) for index in range(10, 60))
+    for cell in dear:
+        gone = [not keep(fate.within(cell).schedule, index) for index in range(10, 410)]
+        assert np.mean(gone) == pytest.approx(0.2, abs=0.08), "of these as many as are still too many, in gaps"
+    assert plan.worth["table"] == pytest.approx(0.8 / 1.1, abs=0.01), "half of them are worth a tenth"
+    assert plan.drops["trips"].keep == pytest.approx(0.4)
+    again = scheduled(decisions_of(graph), Plan(), plan.fates, BatchMarks(graph, {"busy": Mark(995 * S, 980 * S)}))
+    assert all(keep(again.fates["busy"].within(cell).schedule, 100) for cell in (*cheap, *dear))
+
+
+@steady(60)
+@given(
+    st.lists(st.tuples(st.sampled_from((0.0, 0.1, 0.5, 1.0)), st.sampled_from((0.0, 0.1, 0.4))), min_size=1),
+    st.floats(0.01, 0.99),
+    st.integers(1, 6),
+)
+def test_enough_goes_and_never_of_what_is_worth_more(cells: list[tuple[float, float]], share: float, gap: int) -> None:
+    worth, mass = [each for each, _ in cells], [each for _, each in cells]
+    assume(sum(mass) > 0)
+    most = gap / (gap + 1)
+    shares = cell_shares(worth, mass, share, most)
+    gone = sum(part * amount for part, amount in zip(shares, mass, strict=True))
+    assert gone >= share * sum(mass) - 1e-4
+    assert all(part == 1.0 or part <= most + 1e-6 for part in shares)
+    touched = [worth[cell] for cell, part in enumerate(shares) if part > 0]
+    for cell, part in enumerate(shares):
+        if mass[cell] > 0 and worth[cell] < max(touched):
+            assert part == 1.0, "all that is worth less is gone before"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import groupby, pairwise
+
 import numpy as np
 import pytest
 
@@ -9,7 +12,7 @@ import jettison as jt
 from jettison.control.loop import Controller, Settings
 from jettison.network.marks import BatchMarks, Mark
 from jettison.plan.needs import within_needs
-from jettison.plan.plan import Plan
+from jettison.plan.plan import Plan, Window
 from jettison.plan.window_decisions import decisions_of
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample, OutputSample
@@ -20,8 +23,13 @@ S = 1_000_000
 PROFILE = Profile({"t": 1.0, "busy": 1.0}, {"busy": 0.001}, fixed_ms=200.0, read_us={"t": 0.2}, drop_us=0.02)
 
 
-def loop(size_s: int, overload: float, seconds: float) -> tuple[list[Plan], float, float]:
-    """Tuples arrive evenly, `overload` times as many as can be processed; the plans, the share kept, the last lag."""
+def loop(
+    size_s: int, overload: float, seconds: float, *, mistaken: float | None = None
+) -> tuple[list[Plan], float, float]:
+    """Tuples arrive evenly, `overload` times as many as can be processed; the plans, the share kept, the last lag.
+
+    In batch 10 it comes to believe that tuples cost so many times as much, whatever made it think so.
+    """
     net = jt.Network("loop")
     trips = net.source("t", "at timestamp, x int", event_time="at")
     trips.window(f"{size_s} seconds").agg(n="count(*)", name="busy").output("table", qos=jt.QoS(gap=4))
@@ -34,6 +42,10 @@ def loop(size_s: int, overload: float, seconds: float) -> tuple[list[Plan], floa
     while now_s < seconds:
         rows = round(rows_per_s * (now_s - last_s))
         marks = BatchMarks(net.graph, {"busy": Mark(newest_us, mark_us)})
+        if mistaken is not None and len(plans) == 10:
+            dear = {name: mistaken * cost for name, cost in PROFILE.cost_us.items()}
+            controller = Controller(net.graph, Settings(1000.0), replace(PROFILE, cost_us=dear))
+            controller.resume(plans[-1])
         plan = controller.decide({"t": rows}, 1000 * now_s, marks=marks)
         share = 1.0
         if plan.fates and newest_us is not None:
@@ -63,6 +75,32 @@ def test_about_what_is_too_much_goes(size_s: int, overload: float) -> None:
     assert all(plan.fates["busy"].drop_share <= 0.8 for plan in plans[3:]), "a backlog closes nothing"
 
 
+def shut(plans: list[Plan]) -> list[bool]:
+    """Whether the output is closed, plan by plan."""
+    return [plan.reason.endswith("table closed") for plan in plans]
+
+
+@pytest.mark.parametrize(("mistaken", "overload"), [(6.0, 1.5), (8.0, 1.7), (5.0, 2.0)])
+def test_what_was_closed_for_costs_that_are_not_true_comes_back(mistaken: float, overload: float) -> None:
+    plans, _, lag_s = loop(2, overload, seconds=400, mistaken=mistaken)
+    closed = shut(plans)
+    assert any(closed), "it is believed to be too dear"
+    assert not any(closed[-100:]), "probes tell what it costs"
+    assert lag_s < 16
+    shares = [plan.fates["busy"].drop_share if plan.fates else 0.0 for plan in plans[-100:]]
+    fits = max(0.0, 1 - (2.2 / overload - 0.22) / 2.0)
+    assert np.mean(shares) == pytest.approx(fits, abs=0.15)
+
+
+def test_what_is_too_dear_indeed_is_tried_less_and_less() -> None:
+    plans, kept, _ = loop(5, 6.0, seconds=3000)
+    closed = shut(plans)
+    runs = [len(list(same)) for is_closed, same in groupby(closed) if is_closed]
+    assert len(runs) > 4
+    assert all(after >= 1.8 * before for before, after in pairwise(runs[:5])), runs
+    assert kept < 0.03, "probes cost little in the long run"
+
+
 def test_what_no_gap_allows_closes_the_output_and_says_so() -> None:
     plans, kept, lag_s = loop(5, 6.0, seconds=100)
     assert plans[0].fates["busy"].drop_share == pytest.approx(0.8), "one batch tells no rate"
@@ -89,3 +127,27 @@ def test_behind_a_function_as_many_windows_go_as_may() -> None:
     assert set(plan.drops) == {"made>busy", "busy>table"}
     assert plan.fates["busy"].drop_share == pytest.approx(0.8)
     assert plan.drops["made>busy"].keep == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize("shedder", ["semantic", "random"])
+def test_windows_of_groups_that_are_worth_little_go_first(shedder: str) -> None:
+    net = jt.Network("valued")
+    trips = net.source("t", "at timestamp, zone int", event_time="at")
+    value = jt.Value("zone", [(0, 5, 0.1), (5, 10, 1.0)])
+    trips.window("5 seconds", by="zone").agg(n="count(*)", name="busy").output("table", qos=jt.QoS(gap=4, value=value))
+    controller = Controller(net.graph, Settings(1000.0, shedder=shedder), PROFILE)
+    marks = BatchMarks(net.graph, {"busy": Mark(100 * S, 90 * S)})
+    for second in range(4):
+        plan = controller.decide({"t": 500_000}, 1000.0 * second, marks=marks)
+    share = plan.fates["busy"].drop_share
+    assert 0.2 < share < 0.5
+    if shedder == "random":
+        assert plan.fates["busy"].cells is None
+        assert plan.worth["table"] == pytest.approx(1 - share, abs=0.01)
+    else:
+        drop = plan.drops["t"]
+        assert isinstance(drop, Window)
+        half = len(drop.cells) // 2
+        assert np.mean(drop.cells[:half]) == pytest.approx(1 - 2 * share, abs=0.01)
+        assert set(drop.cells[half:-1]) == {1.0}
+        assert plan.worth["table"] == pytest.approx(1 - share * 0.1 / 0.55, abs=0.01)

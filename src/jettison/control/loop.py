@@ -8,9 +8,10 @@ not make the plan swing. A plan in force stays while it fits and wastes little: 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from jettison.control.probing import Probes
 from jettison.control.schedules import closed, most_without_closing, planned_rows, scheduled
 from jettison.detect import Detector, Judgement
 from jettison.errors import StartError
@@ -26,6 +27,7 @@ from jettison.plan.roadmap import RoadMap, RoadMapShedder, build_road_map
 from jettison.plan.shedders import SEMANTIC, SHEDDERS, shedder_named
 from jettison.plan.stale import Fresh, saved_by_stale_us, stale_limits, when_planned
 from jettison.plan.window_decisions import decisions_of
+from jettison.plan.window_groups import told_apart
 from jettison.statistics.costs import CostModel
 from jettison.statistics.estimators import Smoothed
 from jettison.statistics.load import flows, queue_load_us, total_load_us
@@ -97,6 +99,7 @@ class Controller:
         self.fates: Mapping[str, Fate] = {}
         """Which windows are kept, by aggregate: what has been decided so far."""
         self._decisions = decisions_of(graph)
+        self._probes = Probes(self._decisions)
         self.road_map: RoadMap
         self._rest_ms = 0.0
         self._rows: Mapping[str, float] = {}
@@ -158,6 +161,9 @@ class Controller:
         """
         plan = self._decide(rows, now_ms, queues, fresh)
         if marks is not None:
+            plan = self._probed(plan, self._probes.tried(closed(plan), marks.newest_us))
+            if self.settings.shedder == SEMANTIC:
+                plan = told_apart(Problem(self.graph, self.profile, self._rows, self.settings.budget_us), plan)
             plan = scheduled(self._decisions, plan, self.fates, marks)
             self.fates = plan.fates
         self.plan = plan
@@ -186,6 +192,14 @@ class Controller:
         drops = most_without_closing(self._decisions, plan)
         problem = Problem(self.graph, self.profile, melting, self.settings.budget_us)
         return replace(claimed(problem, drops, plan.reason), row=steady.row)
+
+    def _probed(self, plan: Plan, names: Collection[str]) -> Plan:
+        """The plan with these aggregates let in as their gaps allow, though it closes them."""
+        if not names:
+            return plan
+        problem = Problem(self.graph, self.profile, self._rows, self.settings.budget_us)
+        drops = most_without_closing(self._decisions, plan, names)
+        return replace(claimed(problem, drops, plan.reason), row=plan.row, stale=plan.stale)
 
     def _planned(self, rows: Mapping[str, float], queues: Mapping[str, float] | None, fresh: Fresh | None) -> Plan:
         """The plan for so many tuples, whatever they are: a batch, or what one interval brings."""

@@ -6,14 +6,15 @@ for the rate at which tuples arrive, and for a part of what is left over from be
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from jettison.network.marks import BatchMarks
-from jettison.plan.fate import Schedule, extend, forget
+from jettison.plan.fate import Schedule, Segment, extend, forget
 from jettison.plan.needs import last_touched
 from jettison.plan.plan import Drop, Fate, Plan, Window
 from jettison.plan.window_decisions import Decision, WindowDecisions
+from jettison.plan.window_groups import window_drops
 
 
 def planned_rows(rows: Mapping[str, float], arriving: Mapping[str, float], melt_rate: float) -> dict[str, float]:
@@ -35,12 +36,16 @@ def closed(plan: Plan) -> tuple[str, ...]:
     return tuple(sorted(name for name, fate in plan.fates.items() if fate.drop_share == 1.0))
 
 
-def most_without_closing(decisions: WindowDecisions, plan: Plan | None) -> dict[str, Drop]:
-    """A plan's drops, with as many windows as may go in place of all of them; without a plan, of all aggregates."""
-    asked = dict.fromkeys(decisions.by_aggregate, 1.0)
+def most_without_closing(
+    decisions: WindowDecisions, plan: Plan | None, names: Collection[str] | None = None
+) -> dict[str, Drop]:
+    """A plan's drops, with as many windows as may go in place of all of them, of these aggregates or all that it
+    closes; without a plan, of all that there are."""
+    shares = dict.fromkeys(decisions.by_aggregate, 1.0)
     if plan is not None:
-        asked = {name: fate.drop_share for name, fate in plan.fates.items()}
-    shares = {name: min(share, decisions.by_aggregate[name].most_drop_share) for name, share in asked.items()}
+        shares = {name: fate.drop_share for name, fate in plan.fates.items()}
+    for name in shares.keys() if names is None else names:
+        shares[name] = min(shares[name], decisions.by_aggregate[name].most_drop_share)
     others = {} if plan is None else {arc: drop for arc, drop in plan.drops.items() if not isinstance(drop, Window)}
     return {**others, **decisions.arcs.drops(decisions.fates(shares), decisions.keeps(shares))}
 
@@ -50,16 +55,16 @@ def scheduled(decisions: WindowDecisions, plan: Plan, before: Mapping[str, Fate]
 
     Where no window goes any more, drops stay until the windows that were decided have closed.
     """
-    asked = {name: fate.drop_share for name, fate in plan.fates.items()}
+    asked = plan.fates
     fates = {}
     for name in decisions.arcs.fate_arcs:
         decision, old = decisions.by_aggregate.get(name), before.get(name)
         if decision is not None or old is not None:
-            fate = _extended(decision, old, asked.get(name, 0.0), marks.newest_us, marks.closing_from_us(name))
-            if any(segment.drop_share > 0 for segment in fate.schedule.segments):
+            fate = _extended(decision, old, asked.get(name), marks.newest_us, marks.closing_from_us(name))
+            if any(segment.drop_share > 0 for each in _lists(fate.schedule) for segment in each):
                 fates[name] = fate
     others = {arc: drop for arc, drop in plan.drops.items() if not isinstance(drop, Window)}
-    drops = {**others, **decisions.arcs.drops(fates, decisions.keeps(asked))}
+    drops = {**others, **window_drops(decisions.graph, decisions, fates)}
     reason = plan.reason
     if closed(plan):
         outputs = sorted({output for name in closed(plan) for output in decisions.outputs(name)})
@@ -68,17 +73,41 @@ def scheduled(decisions: WindowDecisions, plan: Plan, before: Mapping[str, Fate]
 
 
 def _extended(
-    decision: Decision | None, old: Fate | None, share: float, newest_us: int | None, open_us: int | None
+    decision: Decision | None, old: Fate | None, asked: Fate | None, newest_us: int | None, open_us: int | None
 ) -> Fate:
-    """A fate with another share from the first window on that no tuple was in; windows that have closed are forgotten.
+    """A fate with other shares from the first window on that no tuple was in; windows that have closed are forgotten.
 
-    What was decided in other steps goes on in those, and what must not lose windows any more finishes what it has.
+    What was decided in other steps, or by other cells, goes on in those, and what must not lose windows any more
+    finishes what it has.
     """
+    share = 0.0 if asked is None else asked.drop_share
     schedule = Schedule() if old is None else old.schedule
     last = schedule.segments[-1] if schedule.segments else None
     step_us = old.slide_us if old is not None else decision.step_us if decision is not None else 1
     gap = decision.gap if decision is not None else last.gap if last is not None else 0
     seed = decision.seed if decision is not None else last.seed if last is not None else ""
     now = None if newest_us is None else last_touched(newest_us, step_us)
-    schedule = extend(schedule, now, drop_share=share, gap=gap, seed=seed)
-    return Fate(step_us, schedule if open_us is None else forget(schedule, open_us // step_us), share)
+    wanted = None if asked is None else asked.cells
+    cells = wanted if old is None or old.apart is None else old.apart
+    told = wanted is not None and cells is not None and cells.bounds == wanted.bounds
+    if told:
+        cells = wanted
+    elif cells is not None:
+        cells = replace(cells, shares=(share,) * len(cells.shares))
+    for cell, of_cell in enumerate(() if cells is None else cells.shares):
+        if (told and (of_cell > 0 or str(cell) in schedule.groups)) or str(cell) in schedule.groups:
+            schedule = extend(schedule, now, drop_share=of_cell, gap=gap, seed=seed, group=str(cell))
+    schedule = extend(schedule, now, drop_share=0.0 if told else share, gap=gap, seed=seed)
+    if open_us is not None:
+        schedule = forget(schedule, open_us // step_us)
+    groups = {group: own for group, own in schedule.groups.items() if not _same(own, schedule.segments)}
+    return Fate(step_us, Schedule(schedule.segments, groups), share, cells)
+
+
+def _lists(schedule: Schedule) -> tuple[tuple[Segment, ...], ...]:
+    return (schedule.segments, *schedule.groups.values())
+
+
+def _same(some: tuple[Segment, ...], others: tuple[Segment, ...]) -> bool:
+    """Whether two lists judge alike for sure: they are the same, or no window goes by either."""
+    return some == others or not any(segment.drop_share > 0 for segment in (*some, *others))

@@ -33,8 +33,9 @@ class QoS:
     age from which on a tuple is worth nothing. What is worth nothing any more is shed first.
 
     For results of windows: `gap` is how many windows in a row may be missing (0: none may, ever), by default a few.
-    Those that come are right. With `approximate` rows may be dropped by chance before they are aggregated instead: all
-    windows come, with counts and sums that are too low.
+    Those that come are right. A `value` on a column that windows are grouped by lets those of the groups that are worth
+    least go first, if need be all of them: to such groups `gap` promises nothing. With `approximate` rows may be
+    dropped by chance before they are aggregated instead: all windows come, with counts and sums that are too low.
 
     >>> qos = QoS(loss=[(100, 1.0), (50, 0.8), (0, 0.0)], priority=2)
     >>> qos.utility(1.0), qos.utility(0.75), qos.utility(0.25)

@@ -6,6 +6,12 @@ that an input keeps follows: with load L (all the work that its tuples cause) an
     keep = 1 - (gives + J) / L
 
 An input that would have to give more than L - J cannot keep anything: its drop keeps nothing and gives the whole L.
+
+Of an input whose tuples become windows that must be right, windows go in place of tuples: a share of them as their gaps
+allow, the same for all aggregates below, and if that is not enough all. With S the work that goes with all windows
+but for what kept ones reach into, and B their gap:
+
+    keep = 1 - (gives + J) / S    at least 1 / (B + 1), or none
 """
 
 from __future__ import annotations
@@ -16,31 +22,39 @@ from dataclasses import dataclass
 
 from jettison.plan.claims import OVERLOAD, WITHIN_BUDGET, claimed, not_enough, over_budget_us
 from jettison.plan.keys import by_chance, droppable
-from jettison.plan.plan import Infeasible, Plan
+from jettison.plan.plan import Drop, Infeasible, Plan
 from jettison.plan.problem import Problem, Shedder
+from jettison.plan.window_decisions import decisions_of
 
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
 class _Input:
-    """A source with the work that its tuples cause now, and what judging each of them would add."""
+    """A source with the work that its tuples cause now, and what judging each of them would add.
+
+    `windows` names the aggregates below whose windows go in place of tuples. Of those a share `most` may go, which
+    saves that share of `slope_us`; `load_us` is what closing them saves. Sources whose tuples meet there are one input.
+    """
 
     source: str
     load_us: float
     judging_us: float
+    slope_us: float
+    most: float = 1.0
+    windows: tuple[str, ...] = ()
 
     @property
     def most_us(self) -> float:
         """What it can give short of being closed."""
-        return self.load_us - self.judging_us
+        return self.most * self.slope_us - self.judging_us
 
     def gives_us(self, wanted_us: float) -> float:
         """What is asked for, or all that there is."""
         return wanted_us if wanted_us < self.most_us else self.load_us
 
     def keep(self, gives_us: float) -> float:
-        return 0.0 if gives_us >= self.load_us else 1.0 - (gives_us + self.judging_us) / self.load_us
+        return 0.0 if gives_us >= self.load_us else 1.0 - (gives_us + self.judging_us) / self.slope_us
 
 
 @dataclass(frozen=True)
@@ -115,13 +129,52 @@ ADMISSION: Mapping[str, Shedder] = {
 
 def _inputs(problem: Problem) -> list[_Input]:
     """Inputs that cause work; nothing is gained at the others."""
-    found = []
+    found: list[_Input] = []
     for source in problem.graph.sources:
         count = problem.rows.get(source.name, 0.0)
-        each = _Input(source.name, problem.coefficients[source.name] * count, problem.profile.drop_us * count)
-        if each.load_us > 0 and droppable(problem.graph, source.name):
+        load_us = problem.coefficients[source.name] * count
+        if droppable(problem.graph, source.name):
+            each = _Input(source.name, load_us, problem.profile.drop_us * count, load_us)
+        elif load_us > 0 and not any(source.name in _meeting(problem, other.windows) for other in found):
+            each = _by_window(problem, source.name)
+        else:
+            continue
+        if each.load_us > 0:
             found.append(each)
     return found
+
+
+def _by_window(problem: Problem, source: str) -> _Input:
+    """An input that gives windows, with all sources whose tuples meet its own in them."""
+    decisions = decisions_of(problem.graph)
+    names: tuple[str, ...] = ()
+    sources: frozenset[str] = frozenset([source])
+    while True:
+        below = {each.name for name in sources for each in decisions.arcs.below(name)}
+        more = tuple(name for name in decisions.by_aggregate if name in below)
+        if more == names:
+            break
+        names, sources = more, _meeting(problem, more)
+    if not names:
+        return _Input(source, 0.0, 0.0, 0.0)  # none of its windows may ever go
+    most = min(decisions.by_aggregate[name].most_drop_share for name in names)
+    half_us, most_us, all_us = (_saves_us(problem, names, share) for share in (most / 2, most, 1.0))
+    slope_us = 2 * (most_us - half_us) / most
+    return _Input(source, all_us, max(0.0, most * slope_us - most_us), slope_us, most, names)
+
+
+def _meeting(problem: Problem, names: Iterable[str]) -> frozenset[str]:
+    """The sources whose tuples come to these aggregates."""
+    return frozenset(source.name for name in names for source in problem.graph.sources_above(name))
+
+
+def _saves_us(problem: Problem, names: Iterable[str], share: float) -> float:
+    return claimed(problem, _window_drops(problem, dict.fromkeys(names, share)), OVERLOAD).saves_us
+
+
+def _window_drops(problem: Problem, shares: Mapping[str, float]) -> Mapping[str, Drop]:
+    decisions = decisions_of(problem.graph)
+    return decisions.arcs.drops(decisions.fates(shares), decisions.keeps(shares))
 
 
 def _excess_us(problem: Problem) -> float:
@@ -160,8 +213,10 @@ def _spread(weights: Iterable[tuple[_Input, float]], excess_us: float) -> dict[_
 
 
 def _answer(problem: Problem, gives_us: Mapping[_Input, float]) -> Plan | Infeasible:
-    keeps = {each.source: each.keep(gives) for each, gives in gives_us.items()}
+    keeps = {each.source: each.keep(gives) for each, gives in gives_us.items() if not each.windows}
     in_order = [source.name for source in problem.graph.sources if source.name in keeps]
     drops = {source: by_chance(problem.graph, source, keeps[source]) for source in in_order}
-    plan = claimed(problem, drops, OVERLOAD if _excess_us(problem) > 0 else WITHIN_BUDGET)
+    shares = {name: 1.0 - each.keep(gives) for each, gives in gives_us.items() for name in each.windows}
+    reason = OVERLOAD if _excess_us(problem) > 0 else WITHIN_BUDGET
+    plan = claimed(problem, {**drops, **_window_drops(problem, shares)}, reason)
     return not_enough(problem, plan) if over_budget_us(problem, plan) else plan

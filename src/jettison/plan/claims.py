@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from jettison.plan.certify import delivered_shares, planned_load_us, utility_of, worth_shares
 from jettison.plan.plan import Drop, Infeasible, Plan, Random
 from jettison.plan.problem import Problem
+from jettison.plan.window_decisions import decisions_of
 
 WITHIN_BUDGET = "within budget"
 OVERLOAD = "overload"
@@ -32,10 +33,16 @@ def claimed(problem: Problem, drops: Mapping[str, Drop], reason: str) -> Plan:
 
 
 def everything(problem: Problem) -> Plan:
-    """The plan that keeps nothing of any input that causes work."""
-    names = [source.name for source in problem.graph.sources]
+    """The plan that keeps nothing of any input that causes work.
+
+    Where windows must be right they are closed in place of inputs, so that those that have begun are finished.
+    """
+    decisions = decisions_of(problem.graph)
+    names = [source.name for source in problem.graph.sources if decisions.by_chance(source.name)]
     working = [name for name in names if problem.coefficients[name] * problem.rows.get(name, 0.0) > 0]
-    return claimed(problem, {name: Random(0.0) for name in working}, OVERLOAD)
+    closed = dict.fromkeys(decisions.by_aggregate, 1.0)
+    windows = decisions.arcs.drops(decisions.fates(closed), decisions.keeps(closed))
+    return claimed(problem, {**{name: Random(0.0) for name in working}, **windows}, OVERLOAD)
 
 
 def over_budget_us(problem: Problem, plan: Plan) -> float:

@@ -8,6 +8,9 @@ A drop that keeps a part costs `drop_us` per tuple that it judges: a charge per 
 the best plan without the charge gives a pattern (which drops keep a part, which nothing), and the pattern is solved
 again with its drops paid for; then once more from the plan for so much less capacity as those drops cost. The better
 of the two is within budget always, and the best that there is where `drop_us` is 0; else it is near that.
+
+Of windows a share goes up to what their gap allows, or all: no linear program knows that jump either. Networks some of
+whose windows may go are planned by the road map, which does.
 """
 
 from __future__ import annotations
@@ -23,6 +26,8 @@ from jettison.plan.placed import drops_by_value
 from jettison.plan.plan import Drop, Infeasible, Plan
 from jettison.plan.problem import Problem
 from jettison.plan.program import FREE, LinearProgram, Pattern, Vector, linear_program
+from jettison.plan.roadmap import RoadMap, RoadMapShedder, build_road_map
+from jettison.plan.window_decisions import decisions_of
 from jettison.statistics.profile import Profile
 
 DROP_PAYS = 2.0
@@ -46,10 +51,13 @@ class ExactShedder:
 
     def __init__(self) -> None:
         self._last: tuple[Graph, Profile, LinearProgram] | None = None
+        self._mapped: tuple[Profile, RoadMap] | None = None
 
     def plan(self, problem: Problem, cursor: float = 0) -> Plan | Infeasible:
         if problem.load_us <= problem.budget_us:
             return claimed(problem, {}, WITHIN_BUDGET)
+        if decisions_of(problem.graph).by_aggregate:
+            return self._by_window(problem, cursor)
         capacity_us = problem.budget_us - problem.unavoidable_us
         if capacity_us < 0:
             all_of_it = everything(problem)
@@ -70,6 +78,12 @@ class ExactShedder:
             starts = (question.solved(less_us), question.solved(less_us, question.without_dear_drops()))
             found += [question.paid(start) for start in starts if start is not None]
         return max(found, key=lambda answer: answer.plan.utility).plan
+
+    def _by_window(self, problem: Problem, cursor: float) -> Plan | Infeasible:
+        known = self._mapped
+        if known is None or known[1].graph is not problem.graph or known[0] != problem.profile:
+            known = self._mapped = (problem.profile, build_road_map(problem.graph, problem.profile, problem.rows))
+        return RoadMapShedder(known[1]).plan(problem, cursor)
 
     def _program(self, problem: Problem) -> LinearProgram:
         if self._last is None or self._last[0] is not problem.graph or self._last[1] != problem.profile:

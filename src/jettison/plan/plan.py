@@ -106,22 +106,45 @@ class Semantic:
 
 
 @dataclass(frozen=True)
+class Cells:
+    """Groups told apart by the cell that the value of a `by` column is in (see `Semantic` for the bounds).
+
+    `shares` are those of windows that are to go from now on, cell by cell.
+    """
+
+    column: str
+    bounds: tuple[float, ...]
+    shares: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class Fate:
     """Which windows of an aggregate are kept: those whose start, in steps of `slide_us`, the schedule keeps.
 
     `slide_us` is the aggregate's slide, or a multiple of it where one decision stands for several windows. `drop_share`
-    is the share of windows that is to go from now on; the schedule knows what was decided before.
+    is the share of windows that is to go from now on; the schedule knows what was decided before. With `cells`, lists
+    of the schedule that are called after the number of a cell are for the groups in it.
     """
 
     slide_us: int
     schedule: Schedule = field(default_factory=Schedule)
     drop_share: float = 0.0
+    cells: Cells | None = None
 
     def __post_init__(self) -> None:
         if self.slide_us <= 0:
             raise PlanError(f"windows are judged in steps of {self.slide_us} us: give more than 0.")
         if not 0.0 <= self.drop_share <= 1.0:
             raise PlanError(f"window drop of {self.drop_share}: a share must be within [0, 1].")
+
+    @property
+    def apart(self) -> Cells | None:
+        """By what groups fare differently, where they do."""
+        return self.cells if self.schedule.groups else None
+
+    def within(self, cell: int) -> Fate:
+        """The fate of windows whose group is in a cell."""
+        return Fate(self.slide_us, Schedule(self.schedule.of(str(cell))))
 
 
 @dataclass(frozen=True)
@@ -130,13 +153,18 @@ class Window:
 
     `fates` has, by aggregate, which of its windows are kept. Above the aggregates tuples go that no kept window needs.
     Behind one, on a way to an output, results go that its own fate, `of`, does not keep. `keep` is the share of tuples
-    that is expected to pass in the long run. `needed` is worked out anew for every batch, and is no part of the log.
+    that is expected to pass in the long run, `cells` that share in every cell of values, where groups are told apart.
+    `needed` (by cell: `parts`) and `column`, what groups are told apart by on the arc, are worked out anew for every
+    batch, and are no part of the log.
     """
 
     fates: Mapping[str, Fate]
     keep: float
     of: str | None = None
     needed: Needed | None = field(default=None, compare=False)
+    cells: tuple[float, ...] = ()
+    column: str | None = field(default=None, compare=False)
+    parts: tuple[Needed, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.keep <= 1.0:
@@ -158,7 +186,14 @@ def keeps_of(drops: Mapping[str, Drop]) -> dict[str, Keep]:
     >>> keeps_of({"a": Random(0.5), "b": Semantic("x", (0.0, 1.0), (1.0, 0.0), keep=0.9)})
     {'a': 0.5, 'b': (1.0, 0.0)}
     """
-    return {arc: drop.keeps if isinstance(drop, Semantic) else drop.keep for arc, drop in drops.items()}
+    by_cell = {arc: _by_cell(drop) for arc, drop in drops.items()}
+    return {arc: by_cell[arc] or drop.keep for arc, drop in drops.items()}
+
+
+def _by_cell(drop: Drop) -> tuple[float, ...]:
+    if isinstance(drop, Semantic):
+        return drop.keeps
+    return drop.cells if isinstance(drop, Window) else ()
 
 
 _BESIDE = ("reason", "row", "delivered", "utility", "saves_us", "worth", "stale")
@@ -254,12 +289,26 @@ def _content(drop: Drop) -> dict[str, Any]:
         return {"by_key": key if drop.of == 1.0 else {**key, "of": drop.of}}
     if isinstance(drop, Window):
         fates = {
-            name: {"slide_us": each.slide_us, "drop_share": each.drop_share, **each.schedule.to_dict()}
+            name: {
+                "slide_us": each.slide_us,
+                "drop_share": each.drop_share,
+                **each.schedule.to_dict(),
+                **({} if each.cells is None else {"cells": _listed(vars(each.cells))}),
+            }
             for name, each in drop.fates.items()
         }
-        content = {"fates": fates, "keep": drop.keep}
+        content = {"fates": fates, "keep": drop.keep, **({"cells": list(drop.cells)} if drop.cells else {})}
         return {"window": content if drop.of is None else {**content, "of": drop.of}}
     return {"semantic": {**vars(drop), "bounds": list(drop.bounds), "keeps": list(drop.keeps)}}
+
+
+def _listed(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Tuples as lists, as JSON has them."""
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in content.items()}
+
+
+def _cells(content: Mapping[str, Any] | None) -> Cells | None:
+    return None if content is None else Cells(content["column"], tuple(content["bounds"]), tuple(content["shares"]))
 
 
 def _drop(arc: str, content: Mapping[str, Any]) -> Drop:
@@ -274,8 +323,8 @@ def _drop(arc: str, content: Mapping[str, Any]) -> Drop:
     if set(content) == {"window"}:
         given = content["window"]
         fates = {
-            name: Fate(each["slide_us"], Schedule.from_dict(each), each["drop_share"])
+            name: Fate(each["slide_us"], Schedule.from_dict(each), each["drop_share"], _cells(each.get("cells")))
             for name, each in given["fates"].items()
         }
-        return Window(fates, given["keep"], given.get("of"))
+        return Window(fates, given["keep"], given.get("of"), cells=tuple(given.get("cells", ())))
     raise PlanError(f"the plan's drop on arc {arc!r} is of an unknown kind: {dict(content)}.")

@@ -4,6 +4,9 @@ semantic   the road map, by value where outputs are valued (the default)
 random     the road map, by chance alone
 exact      the best plan outright, a linear program per batch
 input-*    admission control: four rules that drop at inputs and ask no output what it is worth (thesis 3.8.2)
+
+Where windows must be right all of them let windows go whole. The exact planner then plans as the road map does, and
+admission control lets go the same share of the windows of all aggregates below an input, or closes them.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class WindowArcs:
     """
 
     def __init__(self, graph: Graph) -> None:
-        self._graph = graph
+        self._graph = self.graph = graph
         self._known: dict[str, frozenset[str] | None] = {}
         groups = slice_groups(graph)
         self._sharing = {member.name: group.members for group in groups for member in group.members}

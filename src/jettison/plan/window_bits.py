@@ -6,8 +6,10 @@ to a word: an hour of seconds is 60 words.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
 
 import numpy as np
 
@@ -49,3 +51,14 @@ def needed_bits(needs: Iterable[tuple[int, int]], low_us: int, high_us: int, gra
     padded[: len(found)] = found
     words = padded.reshape(-1, WORD_BITS) @ (np.int64(1) << np.arange(WORD_BITS, dtype=np.int64))
     return Needed(low_us, high_us, granule_us, tuple(words.tolist()))
+
+
+def together(some: Sequence[Needed]) -> Needed:
+    """What any of these needs, all over the same time.
+
+    >>> one, other = (needed_bits(needs, 0, 30, 10) for needs in ([(0, 10)], [(20, 30)]))
+    >>> [together([one, other]).at(tick) for tick in (5, 15, 25)]
+    [True, False, True]
+    """
+    words = tuple(reduce(or_, each) for each in zip(*(needed.words for needed in some), strict=True))
+    return replace(some[0], words=words)

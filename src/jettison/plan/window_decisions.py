@@ -58,7 +58,7 @@ class WindowDecisions:
     """
 
     def __init__(self, graph: Graph) -> None:
-        self._graph = graph
+        self._graph = self.graph = graph
         self.arcs = WindowArcs(graph)
 
     @cached_property
@@ -123,12 +123,15 @@ class WindowDecisions:
     def _gap(self, aggregate: Aggregate, output: Output) -> int:
         if output.qos.gap is not None:
             return output.qos.gap
-        slide = aggregate.window.slide_us
-        reach = max(self._size_us(arc, {aggregate.name}, slide) for arc in self._graph.arcs_into(aggregate.name))
-        for arc in self._graph.arcs:
-            if aggregate.name in (self.arcs.deciders(arc) or ()):
-                reach = max(reach, self._size_us(arc, {aggregate.name}, slide))
-        return max(LEAST_GAP, 2 * math.ceil(reach / slide))
+        return max(LEAST_GAP, 2 * math.ceil(self.reach_us(aggregate.name) / aggregate.window.slide_us))
+
+    def reach_us(self, name: str) -> int:
+        """From the first to the last tuple that one window of an aggregate is made of, aggregates above included."""
+        aggregate = self._graph.by_name[name]
+        assert isinstance(aggregate, Aggregate)
+        above = [arc for arc in self._graph.arcs if name in (self.arcs.deciders(arc) or ())]
+        places = [*self._graph.arcs_into(name), *above]
+        return max(self._size_us(arc, {name}, aggregate.window.slide_us) for arc in places)
 
     def _joint(self, names: Collection[str], own: Mapping[str, Decision]) -> Decision | None:
         """One decision for all of these, unless some of them allow no gap of its steps, or no tuple would go early."""

@@ -12,9 +12,9 @@ import hashlib
 from collections.abc import Callable, Sequence
 
 from jettison.network.schema import quoted
-from jettison.plan.fate import BITS
+from jettison.plan.fate import BEGINNING, BITS, Segment
 from jettison.plan.plan import ByKey, Drop, Fate, Plan, Semantic, Window
-from jettison.plan.window_bits import WORD_BITS
+from jettison.plan.window_bits import WORD_BITS, Needed
 
 IDENTITY = "_jt_id"
 TIME = "_jt_time"
@@ -44,7 +44,7 @@ def keeps(arc: str, drop: Drop, column: Callable[[str], str] = quoted) -> str:
     'shiftrightunsigned(xxhash64(string(`zone`), 4148347162L), 44) < array(262144)[int(_jt_id & 0)]'
     """
     if isinstance(drop, Window):
-        return is_needed(drop)
+        return is_needed(drop, column=column)
     if drop.keep == 0 and not isinstance(drop, Semantic):
         return "false"
     seed, judged = arc_seed(arc), IDENTITY
@@ -70,39 +70,68 @@ def is_fresh(since_s: float, time: str = TIME) -> str:
     return f"coalesce({moment} >= array({round(1e6 * since_s)}L)[int({moment} & 0)], true)"
 
 
-def is_needed(drop: Window, time: str = TIME) -> str:
+def is_needed(drop: Window, time: str = TIME, column: Callable[[str], str] = quoted) -> str:
     """The condition, in SQL, that is true for rows that kept windows need, for those without a time, and for times
     that are too far away to be judged; behind an aggregate, for the results that its fate keeps.
 
-    Numbers that change from batch to batch stand in arrays, as in all drops.
+    Numbers that change from batch to batch stand in arrays, as in all drops. Where groups are told apart, there is an
+    array for each kind of cell, and the number of the kind for every cell.
     """
     moment = f"unix_micros(CAST({time} AS timestamp))"
+    value = None if drop.column is None else f"try_cast({column(drop.column)} AS double)"
     if drop.of is not None:
-        return "true" if not drop.fates else _is_kept(drop.fates[drop.of], moment)
+        return "true" if not drop.fates else _is_kept(drop.fates[drop.of], moment, value)
     if drop.needed is None:
         return "true"
     # `get`, as an index that is null is -1 where Spark shares a part of an expression
     low, high = (f"get(array({edge}L), int({moment} & 0))" for edge in (drop.needed.low_us, drop.needed.high_us))
     granule = f"(({moment} - {low}) div {drop.needed.granule_us}L)"
-    words = ", ".join(f"{word}L" for word in drop.needed.words)
-    bit = f"shiftright(get(array({words}), int({granule} div {WORD_BITS}L)), int({granule} % {WORD_BITS}L)) & 1L"
+    cells = next((each.apart for each in drop.fates.values() if each.apart is not None), None)
+    if value is not None and cells is not None and drop.parts:
+        kinds, words = _kinds(cells.bounds, value, [_words(each) for each in drop.parts])
+        words = f"get({words}, {kinds})"
+    else:
+        words = _words(drop.needed)
+    bit = f"shiftright(get({words}, int({granule} div {WORD_BITS}L)), int({granule} % {WORD_BITS}L)) & 1L"
     return f"coalesce({moment} < {low} OR {moment} >= {high} OR ({bit}) = 1L, true)"
 
 
-def _is_kept(fate: Fate, moment: str) -> str:
+def _words(needed: Needed) -> str:
+    return f"array({', '.join(f'{word}L' for word in needed.words)})"
+
+
+def _kinds(bounds: Sequence[float], value: str, by_cell: Sequence[str]) -> tuple[str, str]:
+    """The number of a value's kind, and an array of all kinds, where cells with the same text are of one kind."""
+    kinds = list(dict.fromkeys(by_cell))
+    numbers = ", ".join(str(kinds.index(each)) for each in by_cell)
+    return f"get(array({numbers}), {cell(bounds, value)})", f"array({', '.join(kinds)})"
+
+
+def _is_kept(fate: Fate, moment: str, value: str | None) -> str:
     """Whether a fate keeps the window that starts at a moment: the last segment that has begun there judges."""
-    if not fate.schedule.segments:
+    if not fate.schedule.segments and not fate.schedule.groups:
         return "true"
     index = f"(({moment} - pmod({moment}, {fate.slide_us}L)) div {fate.slide_us}L)"
-    segments = ", ".join(
-        f"named_struct('first', {each.start}L, 'ahead', {each.into}L, 'block', {each.gap + 1}L, 'heads', "
-        f"{str(not each.closed).lower()}, 'bound', {each.limit}L, 'seed', {literal(each.seed)})"
-        for each in fate.schedule.segments
-    )
+    segments = _segments(fate.schedule.segments)
+    if fate.apart is not None and value is not None:
+        cells = range(len(fate.apart.bounds))
+        by_cell = [_segments(fate.schedule.of(str(number))) for number in cells]
+        kind, lists = _kinds(fate.apart.bounds, value, by_cell)
+        segments = f"get({lists}, {kind})"
     into = f"pmod({index} - s.first + s.ahead, s.block)"
     drawn = f"shiftrightunsigned(xxhash64(s.seed, '', {index} - {into}), {64 - BITS})"
     kept = f"(s.heads AND {into} = 0L) OR {drawn} >= s.bound"
-    return f"coalesce(aggregate(array({segments}), true, (k, s) -> IF({index} < s.first, k, {kept})), true)"
+    return f"coalesce(aggregate({segments}, true, (k, s) -> IF({index} < s.first, k, {kept})), true)"
+
+
+def _segments(segments: Sequence[Segment]) -> str:
+    """Segments as an array; where there are none, one by which all is kept."""
+    structs = ", ".join(
+        f"named_struct('first', {each.start}L, 'ahead', {each.into}L, 'block', {each.gap + 1}L, 'heads', "
+        f"{str(not each.closed).lower()}, 'bound', {each.limit}L, 'seed', {literal(each.seed)})"
+        for each in segments or (Segment(BEGINNING, 0.0, 0, ""),)
+    )
+    return f"array({structs})"
 
 
 def literal(text: str) -> str:

@@ -1,0 +1,121 @@
+"""What test_killed_windows kills: `python -m tests.spark.killed_driver FOLDER SEED POINT NUMBER DELAY_MS`.
+
+It runs the network of SEED over FOLDER/trips, one file per batch, under plans that change in mid-stream, until all is
+read. At the NUMBER-th time that it comes to POINT, and DELAY_MS later, the whole process group gets SIGKILL, JVM and
+all; a POINT of "never" lets it live.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import random
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from tests.spark.random_windows import TRIPS, network_of, random_stages
+from tests.spark.running import FREE, ended
+
+import jettison as jt
+from jettison.control.loop import Controller
+from jettison.network import band
+from jettison.plan.plan import Plan
+from jettison.plan.window_decisions import decisions_of
+from jettison.spark.files import LocalFolder
+from jettison.spark.logs import Ledger, PlanLog
+from jettison.spark.session import local_session
+from jettison.spark.sinks import ParquetSink
+from jettison.spark.slice_state import BatchSlices
+from jettison.spark.state_log import StateLog
+
+BEFORE, AFTER = "before", "after"
+POINTS: dict[str, tuple[type, str, str]] = {
+    "plan logged": (PlanLog, "write", AFTER),
+    "slices being written": (BatchSlices, "_append", BEFORE),
+    "slices written": (BatchSlices, "_append", AFTER),
+    "parts being merged": (BatchSlices, "_merge", BEFORE),
+    "parts merged": (BatchSlices, "_merge", AFTER),
+    "output being written": (ParquetSink, "write", BEFORE),
+    "output written": (ParquetSink, "write", AFTER),
+    "slices recorded": (StateLog, "write", AFTER),
+    "old slices being deleted": (LocalFolder, "delete", AFTER),
+    "ledger written": (Ledger, "write", AFTER),
+}
+"""Where a run may be killed: before or after which call."""
+
+BATCHES, PER_BATCH, STEP_S = 16, 400, 40.0
+
+SHARES = (0.0, 0.3, 0.6, 0.97)
+"""Shares of windows to drop; the last is more than any gap allows, so as many go as may."""
+MOST_PARTS = 2
+"""Parts are merged more often than usual, so that there is something to kill."""
+
+
+def arm(point: str, number: int, delay_ms: float) -> None:
+    """Let the process be killed when it has come so often to a point."""
+    if point == "never":
+        return
+    kind, name, when = POINTS[point]
+    call, lock, left = getattr(kind, name), threading.Lock(), [number]
+
+    def reached() -> None:
+        with lock:
+            left[0] -= 1
+            if left[0] == 0:
+                threading.Timer(delay_ms / 1000, os.killpg, (0, signal.SIGKILL)).start()
+        if left[0] <= 0 and delay_ms == 0:
+            threading.Event().wait()  # come no further
+
+    @functools.wraps(call)
+    def killed(*args: Any, **others: Any) -> Any:
+        if when == BEFORE:
+            reached()
+        result = call(*args, **others)
+        if when == AFTER:
+            reached()
+        return result
+
+    setattr(kind, name, killed)
+
+
+def force_plans(checkpoint: Path, seed: int) -> None:
+    """Let the shares of windows to drop depend on the batch, and change every three batches."""
+
+    def forced(controller: Controller, *_: object) -> Plan:
+        batch = len(list((checkpoint / "plans").glob("[0-9]*.json")))
+        decisions = decisions_of(controller.graph)
+        asked = {
+            name: random.Random(f"{seed} {decision.seed} {batch // 3}").choice(SHARES)
+            for name, decision in decisions.by_aggregate.items()
+        }
+        return Plan(decisions.arcs.drops(decisions.fates(asked), decisions.keeps(asked)), "forced", row=1)
+
+    Controller._decide = forced  # type: ignore[method-assign,assignment]
+
+
+def main(folder: Path, seed: int, point: str, number: int, delay_ms: float) -> None:
+    stages = random_stages(random.Random(seed))
+    checkpoint = folder / "checkpoint"
+    band.MOST_PARTS = MOST_PARTS
+    force_plans(checkpoint, seed)
+    spark = local_session("killed", cores=2, extra={"spark.driver.memory": "1g"})
+    arm(point, number, delay_ms)
+    trips = spark.readStream.schema(TRIPS).option("maxFilesPerTrigger", 1).parquet(str(folder / "trips"))
+    done = len(list((checkpoint / "spark" / "commits").glob("[0-9]*")))
+    run = jt.start(
+        network_of(stages),
+        {"trips": trips},
+        {stage.output: jt.parquet(str(folder / stage.output)) for stage in stages},
+        trigger="10 milliseconds",
+        checkpoint=str(checkpoint),
+        profile=FREE,
+    )
+    ended(run, PER_BATCH * (BATCHES - done))
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3], int(sys.argv[4]), float(sys.argv[5]))
