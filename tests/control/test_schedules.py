@@ -75,7 +75,7 @@ def test_what_must_not_lose_windows_any_more_finishes_what_it_has() -> None:
     before = decisions_of(network(gap=3).graph)
     marks = BatchMarks(network().graph, {"busy": Mark(95 * S, 80 * S)})
     old = scheduled(before, asking(before, 0.75), {}, BatchMarks(network().graph, {})).fates
-    after = decisions_of(network(approximate=True).graph)
+    after = decisions_of(network(on_loss="ignore").graph)
     fate = scheduled(after, Plan(), old, marks).fates["busy"]
     assert [keep(fate.schedule, index) for index in range(8, 10)] == [
         keep(old["busy"].schedule, index) for index in range(8, 10)

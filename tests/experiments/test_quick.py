@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from jettison.experiments import (
     burst,
+    estimate,
     exact_gap,
     fig_3_11,
     fig_3_12,
@@ -86,6 +87,15 @@ def test_keys(spark: SparkSession, tmp_path: Path) -> None:
     assert {"us_per_row_1e4_over_1e3", "peak_gb_1e4", "windows_ratio", "history_ratio"} <= set(result.metrics)
     assert result.metrics["peak_gb_1e4"] > 0.2, "a JVM is among what is looked at"
     assert all(row["complete"] and row["results"] > 0 for row in result.rows)
+    drawn(result, tmp_path)
+
+
+def test_estimate(spark: SparkSession, tmp_path: Path) -> None:
+    result = estimate.run(quick=True, say=quiet)
+    assert result.metrics["groups_lost"] == 0
+    assert result.metrics["plain_drop_would_lose"] > 100
+    assert 0.9 <= result.metrics["coverage_min"] <= result.metrics["coverage_max"] <= 0.99
+    assert {row["groups"] for row in result.rows} == {"uniform", "skewed"}
     drawn(result, tmp_path)
 
 
@@ -186,7 +196,7 @@ def test_kafka_faults(spark: SparkSession, broker: Broker, tmp_path: Path) -> No
 
 
 def test_every_experiment_of_the_list_is_here() -> None:
-    tested = {"overload", "burst", "overhead", "planning", "recovery", "native", "keys"}
+    tested = {"overload", "burst", "overhead", "planning", "recovery", "native", "keys", "estimate"}
     tested |= {"fig-3-11", "fig-3-12", "fig-3-13", "fig-3-14", "fig-3-18", "exact-gap", "stale", "parity"}
     tested |= {"kafka-lag", "kafka-rate", "kafka-late-parse", "kafka-faults"}
     assert {experiment.name for experiment in EXPERIMENTS} == tested

@@ -52,7 +52,7 @@ def test_a_gap_is_read_written_and_checked() -> None:
         with pytest.raises(NetworkError, match="whole number of windows"):
             jt.QoS(gap=wrong)  # type: ignore[arg-type]
     with pytest.raises(NetworkError, match="leave one of them out"):
-        jt.QoS(gap=4, approximate=True)
+        jt.QoS(gap=4, on_loss="ignore")
     plain = jt.Network("plain")
     with pytest.raises(NetworkError, match=r"output 'all'.*there are none on its way"):
         trips(plain).output("all", qos=jt.QoS(gap=4))
@@ -66,7 +66,7 @@ def test_outputs_that_do_not_say_have_a_gap_with_which_tuples_can_go(size: str, 
 
 
 def test_what_must_be_right_is_not_thinned_out() -> None:
-    exact, thin, never = WindowDecisions(one().graph), WindowDecisions(one(approximate=True).graph), one(gap=0).graph
+    exact, thin, never = WindowDecisions(one().graph), WindowDecisions(one(on_loss="ignore").graph), one(gap=0).graph
     assert not exact.by_chance("trips")
     assert not exact.by_chance("busy>table"), "that would break the gap"
     assert thin.by_chance("trips")

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from jettison.control.probing import Probes
 from jettison.control.schedules import closed, most_without_closing, planned_rows, scheduled
+from jettison.control.strata import stratified
 from jettison.detect import Detector, Judgement
 from jettison.errors import StartError
 from jettison.network.graph import Graph
@@ -21,15 +22,18 @@ from jettison.plan.certify import planned_load_us
 from jettison.plan.claims import claimed
 from jettison.plan.keys import by_chance, droppable
 from jettison.plan.ladder import LOWEST_KEEP_SHARE, Ladder
+from jettison.plan.locations import drop_arcs
 from jettison.plan.plan import Drop, Fate, Infeasible, Keep, Plan, keeps_of
 from jettison.plan.problem import Problem
 from jettison.plan.roadmap import RoadMap, RoadMapShedder, build_road_map
 from jettison.plan.shedders import SEMANTIC, SHEDDERS, shedder_named
 from jettison.plan.stale import Fresh, saved_by_stale_us, stale_limits, when_planned
+from jettison.plan.strata import strata_at
 from jettison.plan.window_decisions import decisions_of
 from jettison.plan.window_groups import told_apart
 from jettison.statistics.costs import CostModel
 from jettison.statistics.estimators import Smoothed
+from jettison.statistics.groups import GroupSizes
 from jettison.statistics.load import flows, queue_load_us, total_load_us
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample
@@ -98,6 +102,9 @@ class Controller:
         self.infeasible: str | None = None
         self.fates: Mapping[str, Fate] = {}
         """Which windows are kept, by aggregate: what has been decided so far."""
+        self.groups = GroupSizes()
+        self._newest_us: int | None = None
+        self._batch_us = Smoothed(_RATE_WEIGHT)
         self._decisions = decisions_of(graph)
         self._probes = Probes(self._decisions)
         self.road_map: RoadMap
@@ -166,8 +173,28 @@ class Controller:
                 plan = told_apart(Problem(self.graph, self.profile, self._rows, self.settings.budget_us), plan)
             plan = scheduled(self._decisions, plan, self.fates, marks)
             self.fates = plan.fates
+        plan = stratified(self.graph, plan, self.groups, self._covered_us(marks))
         self.plan = plan
         return plan
+
+    def groups_to_count(self, rows: Mapping[str, int]) -> frozenset[str]:
+        """The aggregates whose groups should be counted before so many rows are shed, as nothing is known of them."""
+        arcs = [self._at(arc) for arc in drop_arcs(self.graph)]
+        names = frozenset(name for name in arcs if name is not None and self.groups.rows(name) is None)
+        return names if names and self.overloaded(rows) else frozenset()
+
+    def _at(self, arc: str) -> str | None:
+        """The aggregate whose groups a drop on an arc tells apart."""
+        found = strata_at(self.graph, arc)
+        return None if found is None else found[0].name
+
+    def _covered_us(self, marks: BatchMarks | None) -> float | None:
+        """How much event time a batch covers, of late; None while that is not known."""
+        newest_us = None if marks is None else marks.newest_us
+        if newest_us is not None and self._newest_us is not None and newest_us > self._newest_us:
+            self._batch_us.update(newest_us - self._newest_us)
+        self._newest_us = newest_us
+        return self._batch_us.get()
 
     def resume(self, plan: Plan) -> None:
         """Go on from a plan that was logged."""
@@ -290,6 +317,7 @@ class Controller:
             elif arc in self.plan.stale:
                 fresh = min(1.0, rows_kept / rows_in / max(self.plan.keep(arc), 1e-9))
                 keeps[arc] = tuple(share * fresh for share in planned)
+        self.groups.update(sample.groups)
         if any(sample.rows_in.values()):
             if self.settings.learn:
                 delivered = {name: seen.rows for name, seen in sample.outputs.items()}

@@ -6,12 +6,14 @@ paid to operator alerts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from jettison.errors import NetworkError
+from jettison.network.estimated import marked
+from jettison.network.estimates import interval_names
 from jettison.network.expressions import check_columns, is_whole_star, names_itself, result_name
 from jettison.network.join_columns import Columns, join_columns, stream_join_columns
 from jettison.network.kafka import Kafka
@@ -67,7 +69,7 @@ class Graph:
                     )
                 if isinstance(seen[tail], Output):
                     raise NetworkError(f"{kind_of(operator)} {operator.name!r} reads output {tail!r}: an output ends.")
-        object.__setattr__(self, "operators", _topological(self.name, self.operators))
+        object.__setattr__(self, "operators", marked(_topological(self.name, self.operators)))
         _ = self.columns
         if any(isinstance(operator, Output) and operator.qos.value is not None for operator in self.operators):
             _ = self.tracks
@@ -151,8 +153,13 @@ class Graph:
     def columns(self) -> dict[str, Columns]:
         """Column names that each operator gives; None where only Spark can know."""
         found: dict[str, Columns] = {}
+        coming: dict[str, tuple[str, ...]] = {}
         for operator in self.operators:
-            found[operator.name] = _columns_of(operator, found)
+            also = [name for tail in operator.inputs for name in coming[tail]]
+            found[operator.name] = _columns_of(operator, found, also)
+            if isinstance(operator, Aggregate) and not self.outputs_below(operator.name):
+                also += interval_names(operator.aggregates)  # as long as no output says that there are none
+            coming[operator.name] = tuple(also)
         return found
 
     def outputs_below(self, name: str) -> set[str]:
@@ -187,7 +194,8 @@ class Graph:
 
     def _check_gaps(self) -> None:
         for output in self.outputs:
-            word = "approximate" if output.qos.approximate else None if output.qos.gap is None else "a gap"
+            word = "a gap" if output.qos.gap is not None else None
+            word = f"on_loss={output.qos.on_loss!r}" if output.qos.on_loss != "subset" else word
             if word is not None and not self._windowed(output.name):
                 raise NetworkError(
                     f"output {output.name!r}: its QoS says {word}, which is about windows, and there are none on its "
@@ -291,7 +299,8 @@ def _topological(network: str, operators: tuple[Operator, ...]) -> tuple[Operato
     return tuple(done.values())
 
 
-def _columns_of(operator: Operator, found: dict[str, Columns]) -> Columns:
+def _columns_of(operator: Operator, found: dict[str, Columns], coming: Sequence[str]) -> Columns:
+    """What an operator gives, checked; of its input it may also use columns that may be `coming`."""
     element = f"{kind_of(operator)} {operator.name!r}"
     if isinstance(operator, Source):
         names = tuple(name for name, _ in operator.schema)
@@ -302,12 +311,12 @@ def _columns_of(operator: Operator, found: dict[str, Columns]) -> Columns:
         return names
     here = found[operator.inputs[0]]
     if isinstance(operator, Where):
-        check_columns(element, operator.predicate, here)
+        check_columns(element, operator.predicate, here, also=coming)
     elif isinstance(operator, Select):
-        return _select_columns(element, operator, here)
+        return _select_columns(element, operator, here, coming)
     elif isinstance(operator, WithColumns):
         for _, expression in operator.columns:
-            check_columns(element, expression, here)
+            check_columns(element, expression, here, also=coming)
         return None if here is None else _with_columns(operator, here)
     elif isinstance(operator, Union):
         return _union_columns(element, operator, found)
@@ -317,7 +326,7 @@ def _columns_of(operator: Operator, found: dict[str, Columns]) -> Columns:
         return stream_join_columns(element, operator, here, found[operator.inputs[1]])
     elif isinstance(operator, Aggregate):
         for text in operator.reads:
-            check_columns(element, text, here)
+            check_columns(element, text, here, also=coming)
         return operator.columns
     elif isinstance(operator, Apply):
         check_names(element, operator.columns or ())
@@ -332,11 +341,11 @@ def _with_columns(operator: WithColumns, here: tuple[str, ...]) -> tuple[str, ..
     return tuple(columns.values())
 
 
-def _select_columns(element: str, operator: Select, here: Columns) -> Columns:
+def _select_columns(element: str, operator: Select, here: Columns, coming: Sequence[str]) -> Columns:
     names: list[str] = []
     known = here
     for expression in operator.expressions:
-        check_columns(element, expression, known, also=names)
+        check_columns(element, expression, known, also=(*names, *coming))
         name = result_name(expression)
         if name is not None:
             names.append(name)

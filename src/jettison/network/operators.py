@@ -9,6 +9,7 @@ from typing import Any
 
 from jettison.errors import NetworkError
 from jettison.network.aggregates import parse_call
+from jettison.network.estimates import interval_names
 from jettison.network.expressions import Expression
 from jettison.network.kafka import VALUES, Kafka
 from jettison.network.qos import QoS
@@ -183,14 +184,16 @@ class Aggregate:
     user's own.
 
     A result has the `by` columns, `window_start`, `window_end`, then the aggregates. Its event time is `window_start`.
-    It is given when the watermark passes its end: once, and only when there was a row. In an overload whole windows go,
-    unless the output is `approximate`: then what a random drop above leaves out is missing in the results.
+    It is given when the watermark passes its end: once, and only when there was a row. What becomes of windows in an
+    overload is said by the output's `QoS.on_loss`. Where that is "estimate" the graph marks the aggregate `estimated`,
+    and every aggregate has two more columns, the ends of its interval.
     """
 
     name: str
     inputs: tuple[str, ...]
     window: WindowSpec
     aggregates: tuple[tuple[str, str | Own], ...]
+    estimated: bool = False
 
     def __post_init__(self) -> None:
         element = f"aggregate {self.name!r}"
@@ -204,7 +207,8 @@ class Aggregate:
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns of a result."""
-        return (*self.window.by, START, END, *(name for name, _ in self.aggregates))
+        names = (*self.window.by, START, END, *(name for name, _ in self.aggregates))
+        return (*names, *interval_names(self.aggregates)) if self.estimated else names
 
     @property
     def reads(self) -> tuple[str, ...]:

@@ -19,6 +19,9 @@ from jettison.network.value import Value
 
 Point = tuple[float, float]
 
+ON_LOSS = ("subset", "estimate", "ignore")
+"""What becomes of windows in an overload: some go whole, or all come, estimated from a part of their rows or not."""
+
 _TOLERANCE = 1e-9
 _EVEN: tuple[Point, ...] = ((100.0, 1.0), (0.0, 0.0))
 
@@ -33,9 +36,11 @@ class QoS:
     age from which on a tuple is worth nothing. What is worth nothing any more is shed first.
 
     For results of windows: `gap` is how many windows in a row may be missing (0: none may, ever), by default a few.
-    Those that come are right. A `value` on a column that windows are grouped by lets those of the groups that are worth
-    least go first, if need be all of them: to such groups `gap` promises nothing. With `approximate` rows may be
-    dropped by chance before they are aggregated instead: all windows come, with counts and sums that are too low.
+    Those that come are right: `on_loss="subset"`. A `value` on a column that windows are grouped by lets those of the
+    groups that are worth least go first, if need be all of them: to such groups `gap` promises nothing. With "estimate"
+    rows go by chance before they are aggregated instead: all windows come, with counts, sums and averages that are
+    estimated, and an interval around each in two more columns (`network.estimates`). With "ignore" they go too, and
+    results are of what is left: counts and sums are too low.
 
     >>> qos = QoS(loss=[(100, 1.0), (50, 0.8), (0, 0.0)], priority=2)
     >>> qos.utility(1.0), qos.utility(0.75), qos.utility(0.25)
@@ -52,7 +57,7 @@ class QoS:
     latency: Sequence[tuple[float | str, float]] = ()
     stale: str | None = None
     gap: int | None = None
-    approximate: bool = False
+    on_loss: str = "subset"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "loss", _points(self.loss))
@@ -65,10 +70,17 @@ class QoS:
             raise NetworkError("QoS has both latency and stale: stale is the short form, leave one of them out.")
         if self.gap is not None and (isinstance(self.gap, bool) or not isinstance(self.gap, int) or self.gap < 0):
             raise NetworkError(f"QoS gap is {self.gap!r}: give a whole number of windows, 0 or more, such as 4.")
-        if self.gap is not None and self.approximate:
+        if self.on_loss not in ON_LOSS:
+            raise NetworkError(f"QoS on_loss is {self.on_loss!r}: say one of {', '.join(map(repr, ON_LOSS))}.")
+        if self.gap is not None and self.on_loss != "subset":
             raise NetworkError(
-                f"QoS has a gap of {self.gap} and is approximate: windows are either dropped whole or thinned out, "
-                f"leave one of them out."
+                f"QoS has a gap of {self.gap} and on_loss={self.on_loss!r}: windows are either dropped whole or "
+                f"thinned out, leave one of them out."
+            )
+        if self.value is not None and self.on_loss == "estimate":
+            raise NetworkError(
+                f"QoS values {self.value.column!r} and has on_loss='estimate': what goes by value cannot be estimated "
+                f"from what stays, leave one of them out."
             )
         object.__setattr__(self, "latency", _ages(self.latency))
         if self.stale is not None:

@@ -178,7 +178,7 @@ class QoSSpec(_Strict):
     latency: tuple[tuple[float | str, float], ...] = ()
     stale: str | None = None
     gap: int | None = None
-    approximate: bool = False
+    on_loss: str = "subset"
 
 
 class OutputSpec(_Strict):
@@ -281,7 +281,7 @@ def to_yaml(graph: Graph) -> str:
 def _qos(output: str, spec: QoSSpec) -> QoS:
     try:
         value = None if spec.value is None else spec.value.value()
-        return QoS(spec.loss, spec.priority, value, spec.latency, spec.stale, spec.gap, spec.approximate)
+        return QoS(spec.loss, spec.priority, value, spec.latency, spec.stale, spec.gap, spec.on_loss)
     except NetworkError as error:
         raise NetworkError(f"output {output!r}: {error}") from error
 
@@ -378,8 +378,8 @@ def _output_dict(output: Output) -> dict[str, Any]:
         qos["stale"] = output.qos.stale
     if output.qos.gap is not None:
         qos["gap"] = output.qos.gap
-    if output.qos.approximate:
-        qos["approximate"] = True
+    if output.qos.on_loss != "subset":
+        qos["on_loss"] = output.qos.on_loss
     return _trim({"of": output.inputs[0], "qos": qos, "quality": output.quality or None})
 
 

@@ -13,6 +13,7 @@ from jettison.network.graph import Graph
 from jettison.plan.locations import drop_arcs
 from jettison.plan.plan import Plan, Random, Semantic, Window, keeps_of
 from jettison.plan.problem import Problem
+from jettison.plan.stratified import Stratified
 from jettison.plan.window_decisions import decisions_of
 from jettison.statistics.load import flows
 from jettison.statistics.spread import flows_by_value
@@ -45,7 +46,7 @@ def planned_load_us(problem: Problem, plan: Plan) -> float:
             continue  # results are few, and what is judged again further down was judged above
         if drop.keep > 0:  # a drop that keeps nothing does not judge: its branch is not run at all
             arriving = _arriving(problem, plan, kept, arc)
-            look_us = problem.profile.look_us.get(arc, 0.0) if isinstance(drop, Semantic) else 0.0
+            look_us = problem.profile.look_us.get(arc, 0.0) if isinstance(drop, Semantic | Stratified) else 0.0
             judged += (problem.profile.drop_us + look_us) * arriving
     return problem.unavoidable_us + work + judged
 

@@ -21,6 +21,7 @@ from jettison.network.graph import Graph
 from jettison.plan.certify import utility_of
 from jettison.plan.claims import OVERLOAD, WITHIN_BUDGET, claimed, everything, not_enough, over_budget_us
 from jettison.plan.keys import by_chance
+from jettison.plan.ladder import LOWEST_KEEP_SHARE
 from jettison.plan.locations import Layout, layout
 from jettison.plan.placed import drops_by_value
 from jettison.plan.plan import Drop, Infeasible, Plan
@@ -180,6 +181,8 @@ class _Question:
                 if reaches <= 0:
                     kept[entry] = 1.0  # where nothing arrives there is nothing to drop
                 elif kept[entry] < 1:
+                    if at.arc in places.never_closed:
+                        kept[entry] = max(kept[entry], LOWEST_KEEP_SHARE)
                     left = reaches / full if full > 0 else 1.0  # of what comes here without drops
                     drops[at.arc] = by_chance(self.problem.graph, at.arc, kept[entry], min(1.0, left))
                     judging_us += drop_us * reaches * (kept[entry] > 0)

@@ -12,7 +12,10 @@ from collections.abc import Container
 from jettison.network.graph import Graph, arc_head, arc_name
 from jettison.network.lineage import origins
 from jettison.network.operators import StreamJoin
+from jettison.plan.ladder import LOWEST_KEEP_SHARE
 from jettison.plan.plan import ByKey, Drop, Random
+from jettison.plan.strata import estimates_below, strata_at
+from jettison.plan.stratified import Stratified
 from jettison.plan.window_decisions import decisions_of
 
 SEED = "key"
@@ -65,11 +68,17 @@ def droppable(graph: Graph, arc: str) -> bool:
     where windows would be made of what is left."""
     if not decisions_of(graph).by_chance(arc):
         return False
-    return not joins_below(graph, arc) or key_at(graph, arc) is not None
+    if not joins_below(graph, arc):
+        return True
+    return key_at(graph, arc) is not None and not estimates_below(graph, arc)  # whole keys say nothing of the others
 
 
 def by_chance(graph: Graph, arc: str, keep: float, of: float = 1.0) -> Drop:
-    """A drop of this share: by key above a join, else tuple by tuple. `of` is what is left by key from above."""
+    """A drop of this share: by key above a join, by group above what is estimated, which is never closed, else tuple by
+    tuple. `of` is what is left by key from above."""
+    if estimates_below(graph, arc):
+        keep, strata = max(keep, LOWEST_KEEP_SHARE), strata_at(graph, arc)
+        return Random(keep) if strata is None else Stratified(strata[1], keep)
     key = key_at(graph, arc)
     return Random(keep) if key is None else ByKey(key, keep, SEED, of)
 

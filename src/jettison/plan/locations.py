@@ -16,6 +16,7 @@ from functools import cached_property
 from jettison.network.graph import Graph, arc_head, arc_name
 from jettison.network.operators import Output
 from jettison.network.tracks import Track
+from jettison.plan.strata import estimates_below
 from jettison.plan.window_decisions import decisions_of
 from jettison.statistics.profile import Profile
 from jettison.statistics.spread import Spread
@@ -66,6 +67,8 @@ class Layout:
     segments: tuple[Segment, ...]
     judged: Mapping[str, tuple[Track, str]] = field(default_factory=dict)
     windows: Mapping[str, float] = field(default_factory=dict)
+    never_closed: frozenset[str] = frozenset()
+    """Arcs above what is estimated: of nothing nothing can be."""
 
     @property
     def arcs(self) -> tuple[str, ...]:
@@ -159,7 +162,9 @@ def layout(graph: Graph, profile: Profile, *, by_value: bool = False, by_window:
     decisions = decisions_of(graph)
     by_windows = [arc for arc in drop_arcs(graph) if by_window and decisions.droppable(arc)]
     windows = {arc: decisions.least_keep(arc) for arc in by_windows}
-    return Layout(tuple(locations), segments, judged, windows)
+    estimated = frozenset(arc for arc in drop_arcs(graph) if estimates_below(graph, arc))
+    judged = {arc: at for arc, at in judged.items() if arc not in estimated}
+    return Layout(tuple(locations), segments, judged, windows, estimated)
 
 
 def _cells(track: Track | None) -> int:

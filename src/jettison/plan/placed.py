@@ -11,6 +11,7 @@ from jettison.network.graph import Graph
 from jettison.plan.keys import by_chance
 from jettison.plan.locations import Layout
 from jettison.plan.plan import Drop, Random, Semantic
+from jettison.plan.strata import estimates_below
 
 Vector = npt.NDArray[np.float64]
 
@@ -31,7 +32,7 @@ def placed(
             continue  # nothing comes here now, and what may come is not closed in advance
         there = shares[weights > 0]
         if arc not in places.judged or (there == there[0]).all():
-            if there[0] == 0.0:
+            if there[0] == 0.0 and not estimates_below(graph, arc):
                 drops[arc] = Random(0.0)
             elif there[0] < 1.0:
                 drops[arc] = by_chance(graph, arc, float(there[0]), left.get(arc, 1.0))

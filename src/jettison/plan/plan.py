@@ -10,6 +10,7 @@ from typing import Any
 
 from jettison.errors import PlanError
 from jettison.plan.fate import Schedule
+from jettison.plan.stratified import Stratified
 from jettison.plan.window_bits import Needed
 
 
@@ -173,7 +174,7 @@ class Window:
             raise PlanError(f"window drop on results of {self.of!r}: there is no fate for them.")
 
 
-Drop = Random | ByKey | Semantic | Window
+Drop = Random | ByKey | Semantic | Window | Stratified
 """Every kind of drop; later ones join here."""
 
 Keep = float | tuple[float, ...]
@@ -299,6 +300,9 @@ def _content(drop: Drop) -> dict[str, Any]:
         }
         content = {"fates": fates, "keep": drop.keep, **({"cells": list(drop.cells)} if drop.cells else {})}
         return {"window": content if drop.of is None else {**content, "of": drop.of}}
+    if isinstance(drop, Stratified):
+        groups = [list(each) for each in drop.groups]
+        return {"stratified": {"columns": list(drop.columns), "keep": drop.keep, "others": drop.rest, "groups": groups}}
     return {"semantic": {**vars(drop), "bounds": list(drop.bounds), "keeps": list(drop.keeps)}}
 
 
@@ -320,6 +324,10 @@ def _drop(arc: str, content: Mapping[str, Any]) -> Drop:
     if set(content) == {"semantic"}:
         given = content["semantic"]
         return Semantic(given["column"], tuple(given["bounds"]), tuple(given["keeps"]), given["keep"])
+    if set(content) == {"stratified"}:
+        given = content["stratified"]
+        groups = tuple((group, share) for group, share in given["groups"])
+        return Stratified(tuple(given["columns"]), given["keep"], groups, given["others"])
     if set(content) == {"window"}:
         given = content["window"]
         fates = {

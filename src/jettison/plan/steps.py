@@ -85,6 +85,8 @@ class Steps:
             for arc, least in places.windows.items()
             for index in places.by_arc[arc]
         }
+        open_ = {index for arc in places.never_closed for index in places.by_arc[arc]}
+        self._most = [ladder.last - (index in open_) for index in range(count)]
         self._moves = self._all_moves(places, paying)
         self._touching: list[list[Move]] = [[] for _ in places.segments]
         for move in self._moves:
@@ -173,12 +175,12 @@ class Steps:
         below = min(self._ladder.last, level + self._stride[entry])
         floor = self._floor.get(entry, self._ladder.last)
         if below <= floor:
-            return below
-        return floor if level < floor else self._ladder.last
+            return min(below, self._most[entry])
+        return floor if level < floor else self._most[entry]
 
     def _effect(self, move: Move) -> _Effect | None:
         lowest = min(self.level[entry] for entry in move)
-        if lowest >= self._ladder.last:
+        if any(self.level[entry] == lowest >= self._most[entry] for entry in move):
             return None
         effect = _Effect()
         for entry in move:

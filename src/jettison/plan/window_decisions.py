@@ -64,7 +64,14 @@ class WindowDecisions:
     @cached_property
     def guarded(self) -> frozenset[str]:
         """Aggregates whose results must be right: no tuple may go above them but by window."""
-        return frozenset(name for name in self.arcs.deciding if any(not o.qos.approximate for o in self._outputs(name)))
+        return frozenset(
+            name for name in self.arcs.deciding if any(o.qos.on_loss == "subset" for o in self._outputs(name))
+        )
+
+    @cached_property
+    def _every(self) -> frozenset[str]:
+        """Aggregates none of whose results may go but by window."""
+        return self.guarded | {each.name for each in self._graph.aggregates if each.estimated}
 
     def _outputs(self, name: str) -> list[Output]:
         """The outputs that get an aggregate's results as they are."""
@@ -85,12 +92,12 @@ class WindowDecisions:
     def by_chance(self, arc: str) -> bool:
         """Whether tuples may go by chance on an arc: they are neither results nor become part of any that must be
         right."""
-        if not self.guarded:
+        if not self._every:
             return True
         tail = arc.rpartition(">")[0]
         if any(each.name in self.guarded for each in self.arcs.below(arc)):
             return False
-        return not any(self._reaches(name, tail) for name in self.guarded)
+        return not any(self._reaches(name, tail) for name in self._every)
 
     def _reaches(self, name: str, tail: str) -> bool:
         """Whether an operator's rows are, or come from, results of an aggregate."""

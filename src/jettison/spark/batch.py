@@ -37,7 +37,7 @@ from jettison.spark.sinks import Sink
 from jettison.spark.slice_state import SliceState
 from jettison.spark.values import value_metrics, value_samples, valued_columns
 from jettison.spark.window_filters import for_batch
-from jettison.statistics.samples import LATENCY_QUANTILES, FailedWindows, OutputSample, ValueSample
+from jettison.statistics.samples import LATENCY_QUANTILES, FailedWindows, GroupSample, OutputSample, ValueSample
 
 _SAMPLE_MASK = 63
 _ACCURACY = 200
@@ -55,6 +55,7 @@ class Measured:
     late: dict[str, int] = field(default_factory=dict)
     failed: dict[str, FailedWindows] = field(default_factory=dict)
     parts_ms: dict[str, float] = field(default_factory=dict)
+    groups: dict[str, GroupSample] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,8 @@ class BatchRunner:
         """Write every output of a batch."""
         session = next(iter(raw.values())).sparkSession
         slices = None if self._slices is None else self._slices.of_batch(batch, session)
+        if slices is not None:
+            slices.batch_rows = sum(rows.values())
         plan = plan if slices is None else for_batch(self._window_arcs, plan, slices.marks)
         closed = self._closed_arcs(plan, rows, frozenset() if slices is None else slices.quiet)
         live = [output for output in self._graph.outputs if not closed.issuperset(self._graph.arcs_into(output.name))]
@@ -162,6 +165,7 @@ class BatchRunner:
                     measured.parts_ms.update(kept.parts_ms)
             if slices is not None:
                 measured.failed.update(slices.failed)
+                measured.groups.update(slices.groups)
                 if not count:
                     measured.timeless[self._graph.sources[0].name] = slices.timeless
             measured.parts_ms["building"] = 1000 * (built - began)

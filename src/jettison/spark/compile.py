@@ -16,7 +16,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from jettison.errors import JettisonError, PlanError, StartError
-from jettison.network.graph import Graph, arc_name
+from jettison.network.estimated import weighed
+from jettison.network.estimates import WEIGHT
+from jettison.network.graph import Graph, arc_head, arc_name
 from jettison.network.needed import needed_columns
 from jettison.network.operators import (
     Aggregate,
@@ -34,6 +36,7 @@ from jettison.network.operators import (
 from jettison.network.schema import quoted
 from jettison.network.slices import SliceGroup, slice_groups, time_places
 from jettison.plan.plan import ByKey, Drop, Plan, Semantic, Window
+from jettison.plan.stratified import Stratified
 from jettison.spark.drops import (
     HIDDEN,
     IDENTITY,
@@ -46,6 +49,7 @@ from jettison.spark.drops import (
     keeps,
     literal,
     passes,
+    weight,
 )
 from jettison.spark.pairs import check_sides, paired, waiting
 from jettison.spark.reasons import reason_of
@@ -146,6 +150,7 @@ class Compiler:
         self._closed = closed
         self._slicer = slicer or self._slice
         self.timed = frozenset(place for each in graph.aggregates for place in time_places(graph, each.name))
+        self._weighed = weighed(graph)
         self._joined: dict[str, DataFrame] = {}
         self._windowed: dict[str, DataFrame] = {}
         self.shapes: dict[str, Shape] = {}  # of groups of aggregates that were given this batch's rows alone
@@ -246,7 +251,10 @@ class Compiler:
             observation = self.counted.arcs[arc] = Observation()
             metrics = ("count(1) AS rows", f"count_if({condition}) AS kept")
             frame = frame.observe(observation, *map(self.known.expression, metrics))
-        return frame.where(self.known.expression(condition))
+        frame = frame.where(self.known.expression(condition))
+        if arc_head(arc) in self._weighed and arc in self._plan.drops:
+            frame = frame.withColumn(WEIGHT, self.known.expression(weight(self._plan.drops[arc], WEIGHT)))
+        return frame
 
     def _source(self, source: Source, count: bool) -> DataFrame:
         raw = self._raw[source.name]
@@ -273,7 +281,11 @@ class Compiler:
                 inside = "" if source.event_time in columns else f"{BODY}."
                 metrics.append(newest_metric(f"{inside}{quoted(source.event_time)}"))
             frame = frame.observe(observation, *map(self.known.expression, metrics))
-        return parsed(source, frame, columns, self.known)
+        frame = parsed(source, frame, columns, self.known)
+        if source.name in self._weighed:
+            stands_for = weight(self._plan.drops.get(source.name))
+            frame = self.known.select(frame, ["*", f"{stands_for} AS {WEIGHT}"])
+        return frame
 
     def _value_metrics(self, source: Source, columns: Sequence[str]) -> list[str]:
         """A sample of the values that outputs are valued by, where they are in the source already."""
@@ -429,7 +441,7 @@ def newest_metric(time: str) -> str:
 
 def _judged_by(drop: Drop) -> tuple[str, ...]:
     """Columns that a drop looks at."""
-    if isinstance(drop, ByKey):
+    if isinstance(drop, ByKey | Stratified):
         return drop.columns
     return (drop.column,) if isinstance(drop, Semantic) else ()
 

@@ -11,14 +11,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 
+from jettison.network.estimates import WEIGHT
 from jettison.network.schema import quoted
 from jettison.plan.fate import BEGINNING, BITS, Segment
-from jettison.plan.plan import ByKey, Drop, Fate, Plan, Semantic, Window
+from jettison.plan.plan import ByKey, Drop, Fate, Plan, Random, Semantic, Window
+from jettison.plan.stratified import SLOTS, Stratified, slot
 from jettison.plan.window_bits import WORD_BITS, Needed
 
 IDENTITY = "_jt_id"
 TIME = "_jt_time"
-HIDDEN = (IDENTITY, TIME)
+HIDDEN = (IDENTITY, TIME, WEIGHT)
 KEY = "_jt_key"
 LOOK = "_jt_look"
 """What a drop judges by (a value, a key, the time), where it had to be parsed for that; with a number."""
@@ -26,6 +28,7 @@ RECORD = ("_jt_topic", "_jt_partition", "_jt_offset")
 """What identifies a record of Kafka, in the columns of a stream that is read from there."""
 
 _BITS = 20
+_WHOLE = 1 << _BITS
 
 
 def arc_seed(arc: str) -> int:
@@ -51,11 +54,60 @@ def keeps(arc: str, drop: Drop, column: Callable[[str], str] = quoted) -> str:
     if isinstance(drop, ByKey):
         seed, judged = arc_seed(drop.seed), ", ".join(f"string({column(name)})" for name in drop.columns)
     drawn = f"shiftrightunsigned(xxhash64({judged}, {seed}L), {64 - _BITS})"
+    if isinstance(drop, Stratified):
+        return f"{drawn} < {_share_of_group(drop, column)}"
     if isinstance(drop, Semantic):
         shares = ", ".join(str(round(share * 2**_BITS)) for share in drop.keeps)
         return f"{drawn} < array({shares})[{cell(drop.bounds, f'try_cast({column(drop.column)} AS double)')}]"
     share = drop.keep * drop.of if isinstance(drop, ByKey) else drop.keep
     return f"{drawn} < array({round(share * 2**_BITS)})[int({IDENTITY} & 0)]"
+
+
+def weight(drop: Drop | None, before: str | None = None) -> str:
+    """How many rows one stands for that has passed a drop, in SQL: one over the share that it was kept with.
+
+    `before` is what it stood for above the drop; None where it stood for itself.
+
+    >>> from jettison.plan.plan import Random
+    >>> weight(Random(0.25)), weight(None)
+    ('array(4.0D)[int(_jt_id & 0)]', '1D')
+    """
+    if not isinstance(drop, Random | Stratified) or drop.keep == 0:
+        return before or "1D"
+    # the share as it is judged by, in whole parts of 2^20
+    if isinstance(drop, Stratified):
+        factor = f"({float(2**_BITS)}D / {_share_of_group(drop, quoted)})"
+    else:
+        factor = f"array({2**_BITS / round(drop.keep * 2**_BITS)}D)[int({IDENTITY} & 0)]"
+    return factor if before is None else f"{before} * {factor}"
+
+
+def group_hash(columns: Sequence[str]) -> str:
+    """A hash of a group, in SQL, of columns in SQL; as text, so that it is the same wherever they are looked at."""
+    missing = [f"{column} IS NULL" for column in columns] if len(columns) > 1 else []  # a hash passes nulls over
+    return f"xxhash64({', '.join([*(f'string({column})' for column in columns), *missing])})"
+
+
+def _share_of_group(drop: Stratified, column: Callable[[str], str]) -> str:
+    """The share of a row's group, in parts of 2^20, in SQL: found at the place that the last bits of its hash say."""
+    rest = f"array({_parts(drop.rest)})[int({IDENTITY} & 0)]"
+    if not drop.groups:
+        return rest
+    keys, shares = ["0"] * SLOTS, ["0"] * SLOTS
+    for group, share in drop.groups:
+        keys[slot(group)], shares[slot(group)] = str(group), str(_parts(share))
+    hashed = group_hash([column(name) for name in drop.columns])
+    place = f"int({hashed} & {SLOTS - 1})"
+    # one text that Spark takes apart once, instead of thousands of numbers in every step of its analysis
+    keyed, shared = (
+        f"CAST(split('{','.join(each)}', ',') AS array<{kind}>)[{place}]"
+        for each, kind in ((keys, "bigint"), (shares, "int"))
+    )
+    return f"IF({keyed} = {hashed}, {shared}, {rest})"
+
+
+def _parts(share: float) -> int:
+    return max(1, round(share * _WHOLE))
 
 
 def is_fresh(since_s: float, time: str = TIME) -> str:

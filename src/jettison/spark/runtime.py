@@ -18,6 +18,7 @@ from jettison.control.loop import Controller, Settings
 from jettison.errors import JettisonError, SourceError, StartError
 from jettison.network.declare import Network
 from jettison.network.durations import duration_ms
+from jettison.network.estimated import weighed
 from jettison.network.graph import Graph
 from jettison.network.kafka import Kafka
 from jettison.network.marks import BatchMarks
@@ -32,6 +33,7 @@ from jettison.spark.calibrate import LEAST_ROWS, assumed_profile, calibrate
 from jettison.spark.checkpoint import Checkpoint
 from jettison.spark.checks import check_compiles, check_paths, check_sinks, check_statics, opened
 from jettison.spark.freshness import Ages, count_fresh
+from jettison.spark.groups import count_groups
 from jettison.spark.join_state import JoinState
 from jettison.spark.kafka import hint
 from jettison.spark.live import LiveView
@@ -346,6 +348,9 @@ class Run:
         if logged is None:
             now_ms = 1000 * time.time()
             fresh = self._fresh(raw, reading, now_ms / 1000) if self._calibrated else None
+            if self._calibrated and (unknown := self.controller.groups_to_count(rows)):
+                counted = count_groups(self.graph, raw, rows, self._statics, self._runner.known, unknown)
+                self.controller.groups.update(counted)
             decided = self.controller.decide(rows, now_ms, fresh=fresh, marks=self._marks(batch))
             plan = self.controller.plan = _of_what_was_read(self.graph, decided, reading)
             offsets = end_offsets(self._checkpoint.spark_folder, batch)
@@ -389,6 +394,7 @@ class Run:
             parts_ms={**measured.parts_ms, "deciding": 1000 * (ready - began), "bookkeeping": overhead_ms},
             plan_row=plan.row,
             failed=measured.failed,
+            groups=measured.groups,
         )
         ages = [seen.latency_ms[-1] for seen in measured.outputs.values() if seen.latency_ms]
         cut = bool(plan.stale) or any(reading.stale.values())
@@ -443,6 +449,7 @@ class Run:
         names = self._reader.skippable - self._runner.kept_sources
         decisions = decisions_of(self.graph)
         names = frozenset(name for name in names if decisions.by_chance(name))  # windows would be made of what is left
+        names -= weighed(self.graph)  # of a record that was never looked at nobody knows whom it could stand for
         now_s = time.time()
         limits = self._stale_limits(reading.rows, now_s)
         younger_s = {name: now_s - limit for name, limit in limits.items() if name in names}
@@ -454,9 +461,9 @@ class Run:
         found = calibrate(self.graph, raw, rows, self._statics)
         self._calibrated = True
         self._runner.shared = found.shared
-        fates = self.controller.fates
+        fates, groups = self.controller.fates, self.controller.groups
         self.controller = Controller(self.graph, self.settings, found.profile, guessed=True)
-        self.controller.fates = fates
+        self.controller.fates, self.controller.groups = fates, groups
         self._checkpoint.remember(found.profile, found.shared)
 
     def _learn_bookkeeping(self) -> None:

@@ -25,11 +25,12 @@ from jettison.network.marks import BatchMarks
 from jettison.network.operators import Aggregate
 from jettison.network.slices import SliceGroup, time_places
 from jettison.spark.files import Folder
+from jettison.spark.groups import group_metrics, group_sample
 from jettison.spark.reasons import reason_of
 from jettison.spark.slice_log import SlicePart, SliceRecord, check_groups, check_shape, still_wanted
 from jettison.spark.slices import FAILED, NEWEST, ROWS, SLICE, Shape, kept_slices, merged, number, results, sliced
 from jettison.spark.state_log import StateLog
-from jettison.statistics.samples import FailedWindows
+from jettison.statistics.samples import FailedWindows, GroupSample
 
 Inputs = Mapping[tuple[str, ...], DataFrame]
 """The rows of a batch that come to a group: one frame for all of its aggregates, unless drops tell them apart."""
@@ -45,6 +46,7 @@ class _Written:
     newest_us: int | None = None
     late: Mapping[str, int] = field(default_factory=dict)
     timeless: int = 0
+    groups: GroupSample | None = None
 
 
 @dataclass(frozen=True)
@@ -113,6 +115,8 @@ class BatchSlices:
         self.failed: dict[str, FailedWindows] = {}
         self.timeless = 0  # the most rows without event time that came to one group
         self.parts_ms: dict[str, float] = {}
+        self.batch_rows = 0
+        self.groups: dict[str, GroupSample] = {}
 
     @property
     def marks(self) -> BatchMarks:
@@ -155,6 +159,8 @@ class BatchSlices:
                 self.timeless = max(self.timeless, each.timeless)
                 for member, count in each.late.items():
                     self.late[member] += count
+                if each.groups is not None:
+                    self.groups |= {name: each.groups for name in each.of if self._members[name][0].estimated}
             if name in self._began:
                 self.parts_ms[name] = 1000 * (time.time() - self._began[name])
         for member, observation in self._failing.items():
@@ -214,10 +220,13 @@ class BatchSlices:
         slices = sliced(shape, rows)
         kept = SLICE if needed is None else f"IF({SLICE} >= {number(needed)}, {SLICE}, NULL)"
         others = [f"max({NEWEST}) AS newest", f"sum(IF({SLICE} IS NULL, {ROWS}, 0)) AS timeless", *late]
+        estimated = any(self._members[member][0].estimated for member in of)
+        others += group_metrics(shape, self.batch_rows) if estimated else []
         seen, written = self._write(shape, name, slices, kept, others, needed)
         counts = {member: seen.get(f"late{index}") or 0 for index, member in enumerate(firsts)}
         part = None if written is None else SlicePart(name, *written, 0, of)
-        return _Written(name, of, part, seen.get("newest"), counts, seen.get("timeless") or 0)
+        groups = group_sample(seen) if estimated else None
+        return _Written(name, of, part, seen.get("newest"), counts, seen.get("timeless") or 0, groups)
 
     def _merge(self, shape: Shape, name: str, parts: tuple[SlicePart, ...]) -> _Merged:
         level, of = parts[0].level + 1, parts[0].of

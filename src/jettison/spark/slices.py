@@ -14,6 +14,7 @@ from pyspark.sql.types import DataType, StructType
 
 from jettison.errors import StartError
 from jettison.network.aggregates import Call, Recipe, parse_call, recipe
+from jettison.network.estimates import HIGH, LOW, WEIGHT, Estimate, estimate
 from jettison.network.operators import Aggregate
 from jettison.network.schema import quoted
 from jettison.network.slices import SliceGroup
@@ -30,6 +31,9 @@ FAILED = "_jt_failed"
 _START = "_jt_start"
 _COUNTED = "count(1)"
 _ORDER = f"struct({TIME}, {IDENTITY})"
+_WEIGHED = f"sum({WEIGHT} - 1)"
+MORE_ROWS = "_jt_more_rows"
+"""Rows that the rows of a slice stand for, beside themselves."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,11 @@ def shape_of(group: SliceGroup, rows: DataFrame) -> Shape:
             f"aggregate {group.name!r}: the rows of {group.tail!r} have lost their event time: let functions in "
             f".apply() before it keep column {TIME!r}."
         )
+    if WEIGHT not in rows.columns and any(member.estimated for member in group.members):
+        raise StartError(
+            f"aggregate {group.name!r}: the rows of {group.tail!r} have lost their weight, by which it is estimated: "
+            f"let functions in .apply() before it keep column {WEIGHT!r}."
+        )
     partials: dict[str, tuple[str, str]] = {ROWS: (_COUNTED, f"sum({ROWS})")}
     finals: dict[str, tuple[str, ...]] = {}
     used: dict[str, tuple[str, ...]] = {}
@@ -82,7 +91,10 @@ def shape_of(group: SliceGroup, rows: DataFrame) -> Shape:
     parsed: dict[str, Column] = {}
     for member in group.members:
         results = _analysed(member, rows)
-        made, columns = [], [ROWS]
+        made, columns, intervals = [], [ROWS], list[str]()
+        if member.estimated:  # so that the sizes of groups are known, whatever is estimated
+            partials.setdefault(MORE_ROWS, (_WEIGHED, f"sum({MORE_ROWS})"))
+            columns.append(MORE_ROWS)
         for name, text in member.aggregates:
             if isinstance(text, Own):
                 own = _own(member, name, text, rows, parsed)
@@ -91,14 +103,19 @@ def shape_of(group: SliceGroup, rows: DataFrame) -> Shape:
                 made.append(own.label)
                 failing[member.name] = f"{member.name} failed"
                 continue
-            how = _recipe(member, text, rows)
+            how: Recipe | Estimate = _estimate(member, text, rows) if member.estimated else _recipe(member, text, rows)
             names = [_column(partial.sql) for partial in how.partials]
             columns += names
             for partial, column in zip(how.partials, names, strict=True):
                 partials.setdefault(column, (partial.sql, _filled(partial.merge, names)))
             kind = results.schema[name].dataType.simpleString()
             made.append(f"CAST({_filled(how.final, names)} AS {kind}) AS {quoted(name)}")
-        finals[member.name], used[member.name] = tuple(made), tuple(dict.fromkeys(columns))
+            if isinstance(how, Estimate):
+                intervals += [
+                    f"{_filled(end, names)} AS {quoted(name + called)}"
+                    for called, end in ((LOW, how.low), (HIGH, how.high))
+                ]
+        finals[member.name], used[member.name] = (*made, *intervals), tuple(dict.fromkeys(columns))
         if member.name in failing:
             reasons = [parsed[f"{text} failed"] for text in made if f"{text} failed" in parsed]
             parsed[failing[member.name]] = F.coalesce(*reasons).alias(FAILED)
@@ -203,9 +220,18 @@ def _own(aggregate: Aggregate, name: str, own: Own, rows: DataFrame, parsed: dic
 
 def _recipe(aggregate: Aggregate, text: str, rows: DataFrame) -> Recipe:
     call: Call = parse_call(f"aggregate {aggregate.name!r}", text)
+    return recipe(call, _kind(call, rows), _ORDER)
+
+
+def _estimate(aggregate: Aggregate, text: str, rows: DataFrame) -> Estimate:
+    call = parse_call(f"aggregate {aggregate.name!r}", text)
+    return estimate(call, _kind(call, rows))
+
+
+def _kind(call: Call, rows: DataFrame) -> str:
+    """The type of a call's first argument."""
     first = call.arguments[0]
-    kind = "" if first == "*" else rows.select(F.expr(first).alias("x")).schema["x"].dataType.simpleString()
-    return recipe(call, kind, _ORDER)
+    return "" if first == "*" else rows.select(F.expr(first).alias("x")).schema["x"].dataType.simpleString()
 
 
 def _analysed(aggregate: Aggregate, rows: DataFrame) -> DataFrame:
@@ -228,6 +254,8 @@ def _column(sql: str) -> str:
     >>> _column("count(1)"), _column("sum(fare)")
     ('_jt_rows', '_jt_bbef7e3d')
     """
+    if sql == _WEIGHED:
+        return MORE_ROWS
     return ROWS if sql == _COUNTED else f"_jt_{hashlib.blake2b(sql.encode(), digest_size=4).hexdigest()}"
 
 

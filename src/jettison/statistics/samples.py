@@ -26,6 +26,15 @@ class ValueSample:
 
 
 @dataclass(frozen=True)
+class GroupSample:
+    """The rows that came to an aggregate, those that were dropped included as far as can be told, and of its large
+    groups how many each has, by a hash of the group."""
+
+    rows: float
+    sizes: Mapping[int, float]
+
+
+@dataclass(frozen=True)
 class FailedWindows:
     """Windows of which an aggregate of the user's own could not be computed, and why in one of them."""
 
@@ -45,7 +54,8 @@ class BatchSample:
     that was counted, `skipped` the records that were passed over unread, `stale` those of them that were too old,
     `gone` those that a source had lost before, `late` the rows that came behind the watermark: by join of streams those
     whose partners may have gone, by aggregate those whose windows were closed, which are left out; `failed`, by
-    aggregate, the windows on which a function of the user's own threw. `values` tells, by "operator.column", how values
+    aggregate, the windows on which a function of the user's own threw. `groups` tells, by estimated aggregate, which
+    groups are large. `values` tells, by "operator.column", how values
     that outputs are valued by are spread behind the drops.
     `parts_ms` splits the batch's time: deciding, each output's job, and the trigger's own bookkeeping.
     """
@@ -68,3 +78,4 @@ class BatchSample:
     parts_ms: Mapping[str, float] = field(default_factory=dict)
     plan_row: float = 0
     failed: Mapping[str, FailedWindows] = field(default_factory=dict)
+    groups: Mapping[str, GroupSample] = field(default_factory=dict)

@@ -1,0 +1,66 @@
+"""Drops by group are filled in: which groups are large enough to be thinned out, and how much of each stays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from jettison.network.graph import Graph, arc_head
+from jettison.plan.plan import Drop, Plan
+from jettison.plan.strata import strata_at
+from jettison.plan.stratified import LEAST_ROWS, Stratified, allocate
+from jettison.statistics.groups import GroupSizes
+
+
+def stratified(graph: Graph, plan: Plan, sizes: GroupSizes, batch_us: float | None) -> Plan:
+    """The plan with shares for large groups in its drops by group; `batch_us` is the event time that a batch covers.
+
+    Where the sizes of groups are not known yet all have the same share.
+    """
+    if not any(isinstance(drop, Stratified) for drop in plan.drops.values()):
+        return plan
+    filled: dict[str, Stratified] = {}
+    for arc in graph.arcs:
+        drop = plan.drops.get(arc)
+        if isinstance(drop, Stratified):
+            above = [each for other, each in filled.items() if _leads_to(graph, other, arc)]
+            filled[arc] = _filled(graph, arc, drop, above, sizes, batch_us)
+    drops: dict[str, Drop] = {arc: filled.get(arc, drop) for arc, drop in plan.drops.items()}
+    return replace(plan, drops=drops)
+
+
+def _filled(
+    graph: Graph, arc: str, drop: Stratified, above: Sequence[Stratified], sizes: GroupSizes, batch_us: float | None
+) -> Stratified:
+    """One drop with its shares: those that are to be left behind it, over those that drops above have left."""
+    at = strata_at(graph, arc)
+    rows = None if at is None else sizes.rows(at[0].name)
+    if at is None or not rows:
+        return Stratified(drop.columns, drop.keep)
+    in_window = rows * (at[0].window.size_us / batch_us if batch_us else 1.0)
+    keep = drop.keep * math.prod(each.keep for each in above)
+    groups, others = allocate(sizes.of(at[0].name), keep, LEAST_ROWS / max(in_window, 1.0))
+    left = [(dict(each.groups), each.rest) for each in above]
+    named = {group for group, _ in groups} | {group for shares, _ in left for group in shares}
+    wanted = dict(groups)
+    # of groups that drops above tell apart and this one does not, and the other way round, the rest is what counts
+    here = {
+        group: min(1.0, wanted.get(group, others) / math.prod(shares.get(group, rest) for shares, rest in left))
+        for group in sorted(named)
+    }
+    rest_here = min(1.0, others / math.prod(rest for _, rest in left))
+    return Stratified(drop.columns, drop.keep, tuple((g, s) for g, s in here.items() if s != rest_here), rest_here)
+
+
+def _leads_to(graph: Graph, above: str, arc: str) -> bool:
+    """Whether tuples of one arc come to another further down."""
+    tail, waiting, seen = arc.rpartition(">")[0], [arc_head(above)], set[str]()
+    while waiting:
+        name = waiting.pop()
+        if name == tail:
+            return True
+        if name not in seen:
+            seen.add(name)
+            waiting += graph.consumers[name]
+    return False

@@ -1,0 +1,138 @@
+"""Counts, sums and averages estimated from the rows that a random drop has left, with an interval around each.
+
+A row that was kept with probability p stands for w = 1 / p rows (Horvitz and Thompson): it carries its weight w. Then
+
+    estimate of a sum    T = sum(w x), with x = 1 for a count
+    its variance         V = sum(w (w - 1) x^2)
+    of an average        R = T / N, with V = sum(w (w - 1) (x - R)^2) / N^2, the linearised ratio
+
+All of these are sums, so they lie in slices beside other partials, and windows over batches with different keep shares
+stay right. T is kept as sum(x) + sum((w - 1) x): where nothing was dropped it is the exact sum, bit by bit, and V is 0.
+
+The interval is not T +- 1.96 sqrt(V): with few rows that is too short on the side where the truth mostly lies, because
+a sample that has missed large values gives both T and V too low. V grows with T, so as for a Poisson count we ask for
+which true sums (T - true)^2 <= q^2 (V + b (true - T)) holds, b = V T^3 / A^4 with A = sum(w |x|): for a count b = V / N
+(Wilson's interval), for values of either sign around 0 nearly nothing. q is 1.96, of an average Student's quantile.
+
+>>> how = estimate(Call("count", ("*",)), "")
+>>> how.partials[2].sql
+'sum(_jt_weight * (_jt_weight - 1))'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from jettison.network.aggregates import Call, Partial
+from jettison.network.user_aggregates import Own
+
+WEIGHT = "_jt_weight"
+"""The hidden column of a row that says how many rows it stands for."""
+LOW, HIGH = "_low", "_high"
+ESTIMABLE = ("count", "count_if", "sum", "avg", "mean")
+
+_Q = 1.959963985
+"""The normal distribution lies within so many standard deviations with 95 %."""
+_A = f"{WEIGHT} * ({WEIGHT} - 1)"
+_DECIMALS = ("tinyint", "smallint", "int", "bigint")
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """How one aggregate is estimated: its partials, its value, and the ends of its 95 % confidence interval."""
+
+    partials: tuple[Partial, ...]
+    final: str
+    low: str
+    high: str
+
+
+def interval_names(aggregates: Sequence[tuple[str, str | Own]]) -> tuple[str, ...]:
+    """The columns of the intervals of aggregates.
+
+    >>> interval_names([("n", "count(*)")])
+    ('n_low', 'n_high')
+    """
+    return tuple(f"{name}{end}" for name, _ in aggregates for end in (LOW, HIGH))
+
+
+def estimate(call: Call, kind: str) -> Estimate:
+    """How a call of one of the functions that can be estimated is; `kind` is the type of its argument."""
+    if call.function in ("count", "count_if"):
+        return _count(call)
+    return _sum(call.arguments[0]) if call.function == "sum" else _avg(call.arguments[0], kind)
+
+
+def _count(call: Call) -> Estimate:
+    plain = "count(1)" if call.arguments == ("*",) else f"{call.function}({', '.join(call.arguments)})"
+    if call.arguments == ("*",):
+        of = "{}"
+    elif call.function == "count_if":
+        of = f"IF({call.arguments[0]}, {{}}, NULL)"
+    else:
+        of = f"IF({' AND '.join(f'({each}) IS NOT NULL' for each in call.arguments)}, {{}}, NULL)"
+    partials = [plain, f"sum({of.format(f'{WEIGHT} - 1')})", f"sum({of.format(_A)})"]
+    rows = "(#0 + coalesce(#1, 0D))"
+    low, high = _ends(rows, "coalesce(#2, 0D)", rows, f"{_Q}D")
+    return Estimate(_summed(partials), _exact("#0", "#1", f"round({rows})"), f"greatest({low}, double(#0))", high)
+
+
+def _sum(of: str) -> Estimate:
+    x = f"double({of})"
+    # what is kept whole adds nothing: 0 times an infinite value would not be 0
+    partials = [
+        f"sum({of})",
+        f"sum(IF({WEIGHT} > 1, ({WEIGHT} - 1) * {x}, 0D))",
+        f"sum(IF({WEIGHT} > 1, {_A} * {x} * {x}, 0D))",
+        f"sum({WEIGHT} * abs({x}))",
+    ]
+    total = "(double(#0) + coalesce(#1, 0D))"
+    low, high = _ends(total, "coalesce(#2, 0D)", "#3", f"{_Q}D")
+    return Estimate(_summed(partials), _exact("#0", "#1", total), low, high)
+
+
+def _avg(of: str, kind: str) -> Estimate:
+    x, there = f"double({of})", f"({of}) IS NOT NULL"
+    thinned = f"{WEIGHT} > 1 AND {there}"
+    partials = [
+        f"sum({x if kind in _DECIMALS or kind == 'string' else of})",
+        f"count({of})",
+        f"sum(IF({WEIGHT} > 1, ({WEIGHT} - 1) * {x}, 0D))",
+        f"sum(IF({there}, {WEIGHT} - 1, NULL))",
+        f"sum(IF({thinned}, {_A}, 0D))",
+        f"sum(IF({thinned}, {_A} * {x}, 0D))",
+        f"sum(IF({thinned}, {_A} * {x} * {x}, 0D))",
+        f"sum({WEIGHT} * abs({x}))",
+        f"count_if({thinned})",
+    ]
+    rows = "(#1 + coalesce(#3, 0D))"
+    mean = f"try_divide(double(#0) + coalesce(#2, 0D), {rows})"
+    freedom = "greatest(#8 - 1, 1)"
+    spread = f"greatest(0D, #6 - 2 * {mean} * #5 + {mean} * {mean} * #4) * #8 / {freedom}"
+    variance = f"try_divide({spread}, {rows} * {rows})"
+    # Student's quantile, by its expansion around the normal one (Abramowitz and Stegun 26.7.5)
+    first, second = (_Q**3 + _Q) / 4, (5 * _Q**5 + 16 * _Q**3 + 3 * _Q) / 96
+    student = f"({_Q}D + {first}D / {freedom} + {second}D / ({freedom} * {freedom}))"
+    low, high = _ends(mean, variance, f"try_divide(#7, {rows})", student)
+    return Estimate(_summed(partials), _exact("try_divide(#0, #1)", "#3", mean), low, high)
+
+
+def _summed(partials: Sequence[str]) -> tuple[Partial, ...]:
+    return tuple(Partial(sql, f"sum(#{number})") for number, sql in enumerate(partials))
+
+
+def _exact(plain: str, beside: str, estimated: str) -> str:
+    """The plain aggregate where every row stands for itself alone."""
+    return f"IF(coalesce({beside}, 0D) = 0, {plain}, {estimated})"
+
+
+def _ends(value: str, variance: str, size: str, q: str) -> tuple[str, str]:
+    """Both ends of an interval: value + q^2 b / 2 -+ q sqrt(V + q^2 b^2 / 4), b = V value^3 / size^4."""
+    bend = f"coalesce(try_divide({variance}, {size}) * pow(try_divide({value}, {size}), 3), 0D)"
+    # a window's last step is taken once per result: what stands twice in the text is computed once by Spark
+    made = f"named_struct('t', {value}, 'v', {variance}, 'b', {bend}, 'q', {q})"
+    middle, reach = "s.t + s.q * s.q * s.b / 2", "s.q * sqrt(s.v + s.q * s.q * s.b * s.b / 4)"
+    return tuple(  # type: ignore[return-value]
+        f"element_at(transform(array({made}), s -> IF(s.v > 0, {middle} {sign} {reach}, s.t)), 1)" for sign in "-+"
+    )

@@ -1,0 +1,149 @@
+"""Windows that are estimated from a part of their rows, against the truth of all of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pyspark.sql import SparkSession
+from tests.spark.windowing import Hand, Row, S, by_spark, frame_of, source, trips_of
+
+import jettison as jt
+from jettison.plan.plan import Plan, Random
+from jettison.spark.drops import identity_of, keeps
+
+pytestmark = pytest.mark.spark
+
+AGGREGATES = {
+    "n": "count(*)",
+    "fares": "count(fare)",
+    "dear": "count_if(fare > 25)",
+    "total": "sum(fare)",
+    "mean": "avg(fare)",
+}
+
+
+def network(on_loss: str = "estimate", by: Sequence[str] = ("zone",), size: str = "10 seconds") -> jt.Network:
+    net = jt.Network("taxi")
+    windows = source(net).where("fare IS NULL OR fare >= 0", name="paid").window(size, by=by, delay="5 seconds")
+    windows.agg(AGGREGATES, name="busy").output("table", qos=jt.QoS(on_loss=on_loss))
+    return net
+
+
+def delivered(hand: Hand) -> dict[tuple[Any, float], dict[str, Any]]:
+    """Results by zone and start of their window."""
+    names = [name for name in hand.graph.columns["table"] if name != "zone"]
+    return {(row[0], row[1]): dict(zip(names, row[1:], strict=True)) for row in hand.rows("table")}
+
+
+@pytest.fixture
+def hand(spark: SparkSession, tmp_path: Path) -> Any:
+    made = Hand(spark, tmp_path, network())
+    yield made
+    made.close()
+
+
+def test_where_nothing_is_dropped_results_are_exact(hand: Hand) -> None:
+    batches = trips_of(4, 150, 10, 5)
+    for number, rows in enumerate(batches):
+        hand.run(number, rows)
+    every = frame_of(hand.spark, [row for rows in batches for row in rows])
+    exact = by_spark(every, "10 seconds", None, ["zone"], 20 * S, **AGGREGATES)
+    columns = len(AGGREGATES) + 3
+    assert [row[:columns] for row in hand.rows("table")] == exact
+    for row in delivered(hand).values():
+        for name in AGGREGATES:
+            assert row[f"{name}_low"] == row[f"{name}_high"] == row[name]
+
+
+def test_estimates_are_of_the_kept_rows_by_their_weight(hand: Hand) -> None:
+    """Two batches of one window with different shares, recomputed row by row in plain Python."""
+    draw = np.random.default_rng(5)
+    shares = (0.5, 0.25)
+    batches: list[list[Row]] = [
+        [
+            (1000 * batch + n, 1000 + n, n % 2, "cab", None if n % 10 == 0 else float(draw.lognormal(2, 0.6)))
+            for n in range(800)
+        ]
+        for batch in range(2)
+    ]
+    kept: list[tuple[int, float | None, float]] = []
+    for batch, rows in enumerate(batches):
+        hand.run(batch, rows, Plan({"trips": Random(shares[batch])}))
+        judged = (
+            frame_of(hand.spark, rows)
+            .selectExpr("*", identity_of(["trip"]))
+            .where(keeps("trips", Random(shares[batch])))
+        )
+        kept += [(row.zone, row.fare, 1 / shares[batch]) for row in judged.collect()]
+    hand.run(2, [(9999, 30 * S, 0, "cab", 1.0)])
+    hand.run(3, [])
+    found = delivered(hand)
+    for zone in (0, 1):
+        row = found[zone, 0.0]
+        weights = np.array([w for each, _, w in kept if each == zone])
+        fares = np.array([math.nan if fare is None else fare for each, fare, _ in kept if each == zone])
+        assert row["n"] == round(weights.sum())
+        low, high = _interval(weights.sum(), (weights * (weights - 1)).sum(), weights.sum(), 1.959963985)
+        assert (row["n_low"], row["n_high"]) == pytest.approx((low, high))
+        there = ~np.isnan(fares)
+        w, x = weights[there], fares[there]
+        assert row["fares"] == round(w.sum())
+        assert row["dear"] == round(w[x > 25].sum())
+        assert row["total"] == pytest.approx((w * x).sum())
+        low, high = _interval((w * x).sum(), (w * (w - 1) * x**2).sum(), (w * x).sum(), 1.959963985)
+        assert (row["total_low"], row["total_high"]) == pytest.approx((low, high))
+        assert row["mean"] == pytest.approx((w * x).sum() / w.sum())
+        assert row["mean_low"] < row["mean"] < row["mean_high"]
+
+
+def _interval(value: float, variance: float, size: float, q: float) -> tuple[float, float]:
+    """Those true values v with (value - v)^2 <= q^2 (variance + b (v - value)), by the formula for a square's roots."""
+    b = variance * value**3 / size**4
+    roots = np.roots([1.0, -(2 * value + q * q * b), value**2 + q * q * b * value - q * q * variance])
+    return float(min(roots)), float(max(roots))
+
+
+def test_a_window_without_thinned_rows_is_exact_beside_one_that_has_some(hand: Hand) -> None:
+    hand.run(0, [(n, n * 1000, 0, "cab", 7.0) for n in range(100)])
+    hand.run(1, [(1000 + n, 12 * S + n, 0, "cab", 7.0) for n in range(100)], Plan({"trips": Random(0.5)}))
+    hand.run(2, [(9999, 40 * S, 0, "cab", 1.0)])
+    hand.run(3, [])
+    found = delivered(hand)
+    assert found[0, 0.0]["n"] == found[0, 0.0]["n_low"] == found[0, 0.0]["n_high"] == 100
+    later = found[0, 10.0]
+    assert later["n_low"] < 100 < later["n_high"]
+    assert later["mean_low"] == pytest.approx(7.0) == pytest.approx(later["mean_high"]), "all fares are the same"
+
+
+def test_a_repeated_batch_gives_the_same_estimates(hand: Hand) -> None:
+    batches = trips_of(4, 200, 10, 5)
+    plan = Plan({"trips": Random(0.4)})
+    for number, rows in enumerate(batches):
+        hand.run(number, rows, plan)
+    before = hand.rows("table")
+    again = hand.again()
+    again.run(3, batches[3], plan)
+    assert again.rows("table") == before
+    again.close()
+
+
+def test_drops_on_inner_arcs_multiply(spark: SparkSession, tmp_path: Path) -> None:
+    net = jt.Network("taxi")
+    paid = source(net).where("fare >= 0", name="paid")
+    paid.select("trip", name="narrow").output("ids")
+    paid.window("10 seconds").agg(n="count(*)", name="busy").output("table", qos=jt.QoS(on_loss="estimate"))
+    hand = Hand(spark, tmp_path, net)
+    plan = Plan({"trips": Random(0.5), "paid>busy": Random(0.25)})
+    hand.run(0, [(n, 1000 + n, 0, "cab", 1.0) for n in range(4000)], plan)
+    hand.run(1, [(9999, 30 * S, 0, "cab", 1.0)])
+    hand.run(2, [])
+    start, _, n, low, high = hand.rows("table")[0]
+    assert start == 0.0
+    assert n % 8 == 0
+    assert low < 4000 < high
+    hand.close()
