@@ -19,6 +19,7 @@ from jettison.network.graph import Graph
 from jettison.network.marks import BatchMarks
 from jettison.plan.certify import planned_load_us
 from jettison.plan.claims import claimed
+from jettison.plan.group_gaps import named_groups
 from jettison.plan.keys import by_chance, droppable
 from jettison.plan.ladder import LOWEST_KEEP_SHARE, Ladder
 from jettison.plan.plan import Drop, Fate, Infeasible, Keep, Plan, keeps_of
@@ -100,6 +101,7 @@ class Controller:
         """Which windows are kept, by aggregate: what has been decided so far."""
         self._decisions = decisions_of(graph)
         self._probes = Probes(self._decisions)
+        self._named = named_groups(graph)
         self.road_map: RoadMap
         self._rest_ms = 0.0
         self._rows: Mapping[str, float] = {}
@@ -162,8 +164,8 @@ class Controller:
         plan = self._decide(rows, now_ms, queues, fresh)
         if marks is not None:
             plan = self._probed(plan, self._probes.tried(closed(plan), marks.newest_us))
-            if self.settings.shedder == SEMANTIC:
-                plan = told_apart(Problem(self.graph, self.profile, self._rows, self.settings.budget_us), plan)
+            problem = Problem(self.graph, self.profile, self._rows, self.settings.budget_us)
+            plan = told_apart(problem, plan, self._named, by_value=self.settings.shedder == SEMANTIC)
             plan = scheduled(self._decisions, plan, self.fates, marks)
             self.fates = plan.fates
         self.plan = plan
