@@ -201,7 +201,9 @@ class Controller:
             return plan
         problem = Problem(self.graph, self.profile, self._rows, self.settings.budget_us)
         drops = most_without_closing(self._decisions, plan, names)
-        return replace(claimed(problem, drops, plan.reason), row=plan.row, stale=plan.stale)
+        if plan.stale:
+            return replace(plan, drops=drops)
+        return replace(claimed(problem, drops, plan.reason), row=plan.row)
 
     def _planned(self, rows: Mapping[str, float], queues: Mapping[str, float] | None, fresh: Fresh | None) -> Plan:
         """The plan for so many tuples, whatever they are: a batch, or what one interval brings."""

@@ -111,7 +111,9 @@ def told_apart(
         return plan
     others = {arc: drop for arc, drop in plan.drops.items() if not isinstance(drop, Window)}
     drops: dict[str, Drop] = {**others, **window_drops(graph, decisions, fates)}
-    return replace(claimed(problem, drops, plan.reason), row=plan.row, stale=plan.stale)
+    if plan.stale:  # its claims are about what is not stale
+        return replace(plan, drops=drops)
+    return replace(claimed(problem, drops, plan.reason), row=plan.row)
 
 
 def window_drops(graph: Graph, decisions: WindowDecisions, fates: Mapping[str, Fate]) -> dict[str, Window]:
