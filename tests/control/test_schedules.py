@@ -175,7 +175,7 @@ def test_enough_goes_and_never_of_what_is_worth_more(cells: list[tuple[float, fl
     shares = cell_shares(worth, mass, share, most)
     gone = sum(part * amount for part, amount in zip(shares, mass, strict=True))
     assert gone >= share * sum(mass) - 1e-4
-    assert all(part == 1.0 or part <= most + 1e-6 for part in shares)
+    assert all(part in (0.0, 1.0) or part <= most for part in shares)
     touched = [worth[cell] for cell, part in enumerate(shares) if part > 0]
     for cell, part in enumerate(shares):
         if mass[cell] > 0 and worth[cell] < max(touched):

@@ -76,7 +76,7 @@ def cell_shares(worth: Sequence[float], mass: Sequence[float], share: float, mos
             break
         whole = sum(mass[cell] for cell in alike)
         for cell in alike:
-            shares[cell] = round(left / whole, 6)
+            shares[cell] = min(most, round(left / whole, 6))
         left -= left if alike else 0.0
     return tuple(shares)
 
