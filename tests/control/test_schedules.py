@@ -10,9 +10,11 @@ from tests.networks import steady
 
 import jettison as jt
 from jettison.control.schedules import scheduled
+from jettison.errors import NetworkError
 from jettison.network.graph import Graph
 from jettison.network.marks import BatchMarks, Mark
 from jettison.plan.fate import keep
+from jettison.plan.group_gaps import named_groups
 from jettison.plan.plan import Fate, Plan
 from jettison.plan.problem import Problem
 from jettison.plan.window_decisions import WindowDecisions, decisions_of
@@ -173,8 +175,58 @@ def test_enough_goes_and_never_of_what_is_worth_more(cells: list[tuple[float, fl
     shares = cell_shares(worth, mass, share, most)
     gone = sum(part * amount for part, amount in zip(shares, mass, strict=True))
     assert gone >= share * sum(mass) - 1e-4
-    assert all(part == 1.0 or part <= most + 1e-6 for part in shares)
+    assert all(part in (0.0, 1.0) or part <= most for part in shares)
     touched = [worth[cell] for cell, part in enumerate(shares) if part > 0]
     for cell, part in enumerate(shares):
         if mass[cell] > 0 and worth[cell] < max(touched):
             assert part == 1.0, "all that is worth less is gone before"
+
+
+# --- groups with gaps of their own -----------------------------------------------------------------------------------
+
+
+@steady(40)
+@given(st.lists(st.tuples(st.integers(0, 25), st.sampled_from((0.0, 0.2, 0.5, 0.75, 1.0))), min_size=2, max_size=20))
+def test_no_group_misses_more_than_its_own_gap(steps: list[tuple[int, float]]) -> None:
+    net = jt.Network("taxi")
+    trips = net.source("trips", "at timestamp, zone string", event_time="at")
+    busy = trips.window("10 seconds", by="zone", delay="2 seconds").agg(n="count(*)", name="busy")
+    busy.output("table", qos=jt.QoS(gap=3, gaps={"zone": {"airport": 0, "harbour": 1}}))
+    graph, decisions, named = net.graph, decisions_of(net.graph), named_groups(net.graph)
+    problem = Problem(graph, Profile({"trips": 1.0, "busy": 1.0}, {}), {"trips": 1000.0}, 1.0)
+    fates: dict[str, Fate] = {}
+    newest, mark = None, None
+    said: dict[tuple[int, int], bool] = {}
+    for ahead, share in steps:
+        marks = BatchMarks(graph, {"busy": Mark(newest, mark)})
+        plan = scheduled(decisions, told_apart(problem, asking(decisions, share), named), fates, marks)
+        assert Plan.from_json(plan.to_json()) == plan
+        fates = plan.fates
+        first = 0 if mark is None else max(0, (mark - 10 * S) // (10 * S) + 1)
+        mark = None if newest is None else max(mark or newest - 2 * S, newest - 2 * S)
+        newest = (newest or 0) + ahead * S
+        for cell in range(3):
+            for index in range(first, newest // (10 * S) + 1):
+                now = "busy" not in fates or keep(fates["busy"].within(cell).schedule, index)
+                assert said.setdefault((cell, index), now) == now
+    closes = any(share == 1.0 for _, share in steps)
+    for cell, gap in enumerate((0, 1, 3)):
+        fared = "".join("x" if said[each] else "." for each in sorted(said) if each[0] == cell)
+        assert (closes and gap > 0) or max(map(len, fared.split("x"))) <= gap
+
+
+def test_gaps_are_by_a_column_that_windows_are_grouped_by() -> None:
+    for by, message in (("fare", "none of the columns that aggregate 'busy' groups by: zone"), ("zone", "")):
+        net = jt.Network("taxi")
+        trips = net.source("trips", "at timestamp, zone string, fare double", event_time="at")
+        busy = trips.window("10 seconds", by="zone").agg(fare="max(fare)", name="busy")
+        busy.output("table", qos=jt.QoS(gaps={by: {"1": 0}}))
+        if message:
+            with pytest.raises(NetworkError, match=message):
+                named_groups(net.graph)
+        else:
+            assert named_groups(net.graph)["busy"].gaps == (0, 4)
+    net = jt.Network("rows")
+    net.source("trips", "zone string").output("rows", qos=jt.QoS(gaps={"zone": {"1": 0}}))
+    with pytest.raises(NetworkError, match="output 'rows' has QoS gaps, which are for results of windows"):
+        named_groups(net.graph)

@@ -151,3 +151,19 @@ def test_windows_of_groups_that_are_worth_little_go_first(shedder: str) -> None:
         assert np.mean(drop.cells[:half]) == pytest.approx(1 - 2 * share, abs=0.01)
         assert set(drop.cells[half:-1]) == {1.0}
         assert plan.worth["table"] == pytest.approx(1 - share * 0.1 / 0.55, abs=0.01)
+
+
+def test_of_groups_with_gaps_of_their_own_no_more_go_than_those_allow() -> None:
+    net = jt.Network("named")
+    trips = net.source("t", "at timestamp, zone string", event_time="at")
+    qos = jt.QoS(gap=4, gaps={"zone": {"airport": 0, "harbour": 1}})
+    trips.window("5 seconds", by="zone").agg(n="count(*)", name="busy").output("table", qos=qos)
+    for shedder, rows, wanted in (("semantic", 800_000, (0.0, 0.5)), ("input-uniform", 3_000_000, (0.0, 1.0))):
+        controller = Controller(net.graph, Settings(1000.0, shedder=shedder), PROFILE)
+        marks = BatchMarks(net.graph, {"busy": Mark(100 * S, 90 * S)})
+        for second in range(4):
+            plan = controller.decide({"t": rows}, 1000.0 * second, marks=marks)
+        cells = plan.fates["busy"].cells
+        assert cells is not None
+        assert cells.shares == pytest.approx((*wanted, plan.fates["busy"].drop_share))
+        assert cells.shares[2] > 0.5

@@ -118,3 +118,17 @@ def test_a_graph_turned_convex_is_refused(qos: QoS) -> None:
     if max(bulge) > 1e-3:
         with pytest.raises(NetworkError, match="concave"):
             QoS(tuple(bent))
+
+
+@pytest.mark.parametrize(
+    "gaps", [{}, {"a": {"x": 0}, "b": {"x": 1}}, {"zone": 3}, 4, {"zone": {"x": -1}}, {"zone": {"x": True}}]
+)
+def test_gaps_of_groups_are_refused_with_an_example(gaps: Any) -> None:
+    with pytest.raises(NetworkError, match=re.escape('such as {"zone": {"airport": 0}}')):
+        QoS(gaps=gaps)
+
+
+def test_gaps_of_groups_are_by_the_text_of_a_value_and_the_only_rule() -> None:
+    assert QoS(gap=4, gaps={"zone": {132: 0}}).gaps == {"zone": {"132": 0}}
+    with pytest.raises(NetworkError, match="gaps and on_loss=.ignore."):
+        QoS(gaps={"zone": {132: 0}}, on_loss="ignore")

@@ -320,6 +320,7 @@ def test_what_tuples_are_worth_survives_its_yaml() -> None:
     source = net.source("s", "x double, at timestamp", event_time="at")
     source.output("a", qos=QoS(value=value, priority=2, latency=[("0 seconds", 1.0), ("1 minute", 0.0)]))
     source.output("b", qos=QoS(stale="10 seconds"))
+    source.window("1 minute", by="x").agg(n="count(*)").output("c", qos=QoS(gap=4, gaps={"x": {1: 0, "2.5": 1}}))
     assert from_yaml(to_yaml(net.graph)).graph() == net.graph
 
 

@@ -40,7 +40,9 @@ def networks(draw: st.DrawFn) -> Graph:
         found = first.window(draw(sizes), slide=slide, by="zone").agg(n="count(*)", name=f"a{number}")
         if draw(st.booleans()):
             found = found.where("n > 1", name=f"w{number}").window("40 seconds").agg(n="sum(n)", name=f"b{number}")
-        found.output(f"o{number}", qos=jt.QoS(gap=gap, on_loss="ignore" if gap is None and draw(st.booleans()) else "subset"))
+        found.output(
+            f"o{number}", qos=jt.QoS(gap=gap, on_loss="ignore" if gap is None and draw(st.booleans()) else "subset")
+        )
     if draw(st.booleans()):
         first.where("fare > 20", name="dear").output("rows")
     if draw(st.booleans()):

@@ -29,7 +29,7 @@ class Stage:
     """An aggregate with an output: `n` rows and a `total`, per zone or of all, of what is above `over`.
 
     Of trips, `n` counts them and `total` adds fares up. Of another stage's results, they are the sum of `n` and the
-    highest `total`.
+    highest `total`. Zone 1 has a gap of its own where `own_gap` says so.
     """
 
     name: str
@@ -37,10 +37,18 @@ class Stage:
     over: int
     window: WindowSpec
     gap: int
+    own_gap: int | None = None
 
     @property
     def output(self) -> str:
         return f"{self.name}_out"
+
+    @property
+    def qos(self) -> jt.QoS:
+        return jt.QoS(gap=self.gap, gaps=None if self.own_gap is None else {"zone": {1: self.own_gap}})
+
+    def gap_of(self, group: tuple[Any, ...]) -> int:
+        return self.gap if self.own_gap is None or group != (1,) else self.own_gap
 
 
 def random_stages(draw: random.Random) -> list[Stage]:
@@ -50,19 +58,20 @@ def random_stages(draw: random.Random) -> list[Stage]:
         slide_s = draw.choice((1, 2)) * least_s
         return WindowSpec((slide_s * draw.choice((1, 2, 3))) * S, slide_s * S, by, delay_s * S)
 
-    def gap(spec: WindowSpec) -> int:
-        return draw.randint(0, 1) + 2 * (spec.size_us // spec.slide_us)
+    def gaps(spec: WindowSpec) -> tuple[int, int | None]:
+        gap = draw.randint(0, 1) + 2 * (spec.size_us // spec.slide_us)
+        return gap, draw.choice((None, 0, gap // 2)) if spec.by else None
 
     stages: list[Stage] = []
     over, least_s = draw.choice((0, 10)), draw.choice((1, 2))
     for name in ("a", "b"):
         spec = window(least_s, ("zone",), draw.randint(60, 160))
-        stages.append(Stage(name, "trips", over, spec, gap(spec)))
+        stages.append(Stage(name, "trips", over, spec, *gaps(spec)))
     by = draw.choice(((), ("zone",)))
     for name in "cd"[: draw.randint(1, 2)]:
         above = stages[draw.randrange(2)] if name == "c" else stages[-1]
         spec = window(draw.choice((1, 2)) * above.window.slide_us // S, by)
-        stages.append(Stage(name, above.name, draw.choice((0, 1)), spec, gap(spec)))
+        stages.append(Stage(name, above.name, draw.choice((0, 1)), spec, *gaps(spec)))
     return stages
 
 
@@ -79,7 +88,7 @@ def network_of(stages: Sequence[Stage]) -> jt.Network:
         size, slide, delay = (f"{each // S} seconds" for each in _times(stage.window))
         windows = filtered[key].window(size, slide=slide, by=stage.window.by, delay=delay)
         streams[stage.name] = windows.agg(n=whole, total=total, name=stage.name)
-        streams[stage.name].output(stage.output, qos=jt.QoS(gap=stage.gap))
+        streams[stage.name].output(stage.output, qos=stage.qos)
     return net
 
 

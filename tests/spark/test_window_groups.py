@@ -14,7 +14,8 @@ import jettison as jt
 from jettison.control.schedules import scheduled
 from jettison.network.marks import BatchMarks, Mark
 from jettison.plan.fate import keep
-from jettison.plan.plan import Plan, Window
+from jettison.plan.group_gaps import named_groups
+from jettison.plan.plan import Fate, Plan, Window
 from jettison.plan.problem import Problem
 from jettison.plan.window_arcs import WindowArcs
 from jettison.plan.window_decisions import decisions_of
@@ -110,3 +111,41 @@ def test_of_a_payload_time_and_group_are_parsed_alone(spark: SparkSession) -> No
     passed = dropped_raw(net.graph.sources[0], raw, raw.columns, for_now, Known())
     left = sorted(row.value for row in passed.select("value").collect())
     assert left == sorted(each.value for each in raw.collect() if '"area": 0' not in each.value or ":01:" in each.value)
+
+
+def test_groups_have_gaps_of_their_own(spark: SparkSession, tmp_path: Path) -> None:
+    """Of buses no window is ever missing; of cabs up to four, and when the output is closed all."""
+
+    def build() -> jt.Network:
+        net = jt.Network("taxi")
+        busy = source(net).window("4 seconds", by=["kind", "zone"], delay="4 seconds").agg(n="count(*)", name="busy")
+        busy.output("table", qos=jt.QoS(gap=4, gaps={"kind": {"bus": 0}}))
+        return net
+
+    batches = trips_of(9, 60, step_s=11, late_s=12)
+    shares = [0.5, 0.5, 0.8, 0.8, 1.0, 1.0, 0.3, 0.3, 0.0]
+    full, shed = Hand(spark, tmp_path / "full", build()), Hand(spark, tmp_path / "shed", build())
+    decisions, named = decisions_of(shed.graph), named_groups(shed.graph)
+    problem = Problem(shed.graph, Profile({"trips": 1.0}, {}), {"trips": 60.0}, 1.0)
+    plans: list[Plan] = []
+    went = 0
+    for number, batch in enumerate(batches):
+        full.run(number, batch)
+        asked = {"busy": shares[number]}
+        plan = Plan(decisions.arcs.drops(decisions.fates(asked), decisions.keeps(asked)), "overload")
+        before = plans[-1].fates if plans else {}
+        plans.append(scheduled(decisions, told_apart(problem, plan, named), before, shed.state.marks(number)))
+        arcs = shed.run(number, batch, plans[-1]).arcs
+        went += arcs["trips"][0] - arcs["trips"][1]
+    wanted: list[Row] = []
+    for number, plan in enumerate(plans):
+        for row in map(plain, full.sinks["table"].batches.get(number, [])):
+            fate = plan.fates.get("busy", Fate(4 * S)).within(0 if row[0] == "bus" else 1)
+            wanted += [row] if keep(fate.schedule, round(row[2] * S) // fate.slide_us) else []
+    assert shed.rows("table") == sorted(wanted, key=repr)
+    buses, cabs = ([row for row in full.rows("table") if row[0] == kind] for kind in ("bus", "cab"))
+    assert [row for row in shed.rows("table") if row[0] == "bus"] == buses
+    assert 5 < len(wanted) - len(buses) < 0.8 * len(cabs)
+    assert went > 40, "cabs went before they were parsed"
+    full.close()
+    shed.close()

@@ -20,6 +20,7 @@ from jettison.network.graph import Graph
 from jettison.network.marks import BatchMarks
 from jettison.plan.certify import planned_load_us
 from jettison.plan.claims import claimed
+from jettison.plan.group_gaps import named_groups
 from jettison.plan.keys import by_chance, droppable
 from jettison.plan.ladder import LOWEST_KEEP_SHARE, Ladder
 from jettison.plan.locations import drop_arcs
@@ -107,6 +108,7 @@ class Controller:
         self._batch_us = Smoothed(_RATE_WEIGHT)
         self._decisions = decisions_of(graph)
         self._probes = Probes(self._decisions)
+        self._named = named_groups(graph)
         self.road_map: RoadMap
         self._rest_ms = 0.0
         self._rows: Mapping[str, float] = {}
@@ -169,8 +171,8 @@ class Controller:
         plan = self._decide(rows, now_ms, queues, fresh)
         if marks is not None:
             plan = self._probed(plan, self._probes.tried(closed(plan), marks.newest_us))
-            if self.settings.shedder == SEMANTIC:
-                plan = told_apart(Problem(self.graph, self.profile, self._rows, self.settings.budget_us), plan)
+            problem = Problem(self.graph, self.profile, self._rows, self.settings.budget_us)
+            plan = told_apart(problem, plan, self._named, by_value=self.settings.shedder == SEMANTIC)
             plan = scheduled(self._decisions, plan, self.fates, marks)
             self.fates = plan.fates
         plan = stratified(self.graph, plan, self.groups, self._covered_us(marks))
@@ -226,7 +228,9 @@ class Controller:
             return plan
         problem = Problem(self.graph, self.profile, self._rows, self.settings.budget_us)
         drops = most_without_closing(self._decisions, plan, names)
-        return replace(claimed(problem, drops, plan.reason), row=plan.row, stale=plan.stale)
+        if plan.stale:
+            return replace(plan, drops=drops)
+        return replace(claimed(problem, drops, plan.reason), row=plan.row)
 
     def _planned(self, rows: Mapping[str, float], queues: Mapping[str, float] | None, fresh: Fresh | None) -> Plan:
         """The plan for so many tuples, whatever they are: a batch, or what one interval brings."""

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from jettison.network.marks import BatchMarks
 from jettison.plan.fate import Schedule, Segment, extend, forget
+from jettison.plan.group_gaps import allowed
 from jettison.plan.needs import last_touched
 from jettison.plan.plan import Drop, Fate, Plan, Window
 from jettison.plan.window_decisions import Decision, WindowDecisions
@@ -89,14 +90,16 @@ def _extended(
     now = None if newest_us is None else last_touched(newest_us, step_us)
     wanted = None if asked is None else asked.cells
     cells = wanted if old is None or old.apart is None else old.apart
-    told = wanted is not None and cells is not None and cells.bounds == wanted.bounds
+    told = wanted is not None and cells is not None and cells.kind == wanted.kind
     if told:
         cells = wanted
     elif cells is not None:
-        cells = replace(cells, shares=(share,) * len(cells.shares))
+        gaps = cells.gaps or (gap,) * len(cells.shares)
+        cells = replace(cells, shares=tuple(allowed(share, each) for each in gaps))
     for cell, of_cell in enumerate(() if cells is None else cells.shares):
-        if (told and (of_cell > 0 or str(cell) in schedule.groups)) or str(cell) in schedule.groups:
-            schedule = extend(schedule, now, drop_share=of_cell, gap=gap, seed=seed, group=str(cell))
+        if (told and of_cell > 0) or str(cell) in schedule.groups:
+            own = cells.gaps[cell] if cells is not None and cells.gaps else gap
+            schedule = extend(schedule, now, drop_share=of_cell, gap=own, seed=seed, group=str(cell))
     schedule = extend(schedule, now, drop_share=0.0 if told else share, gap=gap, seed=seed)
     if open_us is not None:
         schedule = forget(schedule, open_us // step_us)

@@ -9,9 +9,10 @@ matter; what a loss costs follows from it. The latency graph maps a tuple's age 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 from jettison.errors import NetworkError
 from jettison.network.durations import duration_ms
@@ -37,10 +38,11 @@ class QoS:
 
     For results of windows: `gap` is how many windows in a row may be missing (0: none may, ever), by default a few.
     Those that come are right: `on_loss="subset"`. A `value` on a column that windows are grouped by lets those of the
-    groups that are worth least go first, if need be all of them: to such groups `gap` promises nothing. With "estimate"
-    rows go by chance before they are aggregated instead: all windows come, with counts, sums and averages that are
-    estimated, and an interval around each in two more columns (`network.estimates`). With "ignore" they go too, and
-    results are of what is left: counts and sums are too low.
+    groups that are worth least go first, if need be all of them: to such groups `gap` promises nothing. `gaps` has gaps
+    of their own for some groups: with gap=4 and gaps={"zone": {"airport": 0}} no window of the zone airport is ever
+    missing. With "estimate" rows go by chance before they are aggregated instead: all windows come, with counts, sums
+    and averages that are estimated, and an interval around each in two more columns (`network.estimates`). With
+    "ignore" they go too, and results are of what is left: counts and sums are too low.
 
     >>> qos = QoS(loss=[(100, 1.0), (50, 0.8), (0, 0.0)], priority=2)
     >>> qos.utility(1.0), qos.utility(0.75), qos.utility(0.25)
@@ -58,6 +60,7 @@ class QoS:
     stale: str | None = None
     gap: int | None = None
     on_loss: str = "subset"
+    gaps: Mapping[str, Mapping[Any, int]] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "loss", _points(self.loss))
@@ -82,6 +85,13 @@ class QoS:
                 f"QoS values {self.value.column!r} and has on_loss='estimate': what goes by value cannot be estimated "
                 f"from what stays, leave one of them out."
             )
+        if self.gaps is not None:
+            object.__setattr__(self, "gaps", _gaps(self.gaps))
+            if self.on_loss != "subset" or self.value is not None:
+                other = "a value utility" if self.on_loss == "subset" else f"on_loss={self.on_loss!r}"
+                raise NetworkError(
+                    f"QoS has gaps and {other}: windows of groups go by one rule, leave one of them out."
+                )
         object.__setattr__(self, "latency", _ages(self.latency))
         if self.stale is not None:
             duration_ms(self.stale, "QoS stale")
@@ -118,6 +128,20 @@ class QoS:
                 weight = (age_s - left) / (right - left)
                 return (1.0 - weight) * high + weight * low
         return points[-1][1]
+
+
+def _gaps(given: Mapping[str, Mapping[Any, int]]) -> dict[str, dict[str, int]]:
+    """Gaps of groups, by the text of the column's value, checked."""
+    example = 'such as {"zone": {"airport": 0}}'
+    if not isinstance(given, Mapping) or len(given) != 1 or not all(isinstance(e, Mapping) for e in given.values()):
+        raise NetworkError(f"QoS gaps are {given!r}: name one column with gaps by its value, {example}.")
+    ((column, by_value),) = given.items()
+    for value, gap in by_value.items():
+        if isinstance(gap, bool) or not isinstance(gap, int) or gap < 0:
+            raise NetworkError(
+                f"QoS gaps of {column!r}: {value!r} has {gap!r}: give a whole number of windows, {example}."
+            )
+    return {column: {str(value): gap for value, gap in by_value.items()}}
 
 
 def _points(points: Iterable[Iterable[float]]) -> tuple[Point, ...]:

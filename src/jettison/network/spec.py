@@ -179,6 +179,7 @@ class QoSSpec(_Strict):
     stale: str | None = None
     gap: int | None = None
     on_loss: str = "subset"
+    gaps: dict[str, dict[str | int, int]] | None = None
 
 
 class OutputSpec(_Strict):
@@ -281,7 +282,7 @@ def to_yaml(graph: Graph) -> str:
 def _qos(output: str, spec: QoSSpec) -> QoS:
     try:
         value = None if spec.value is None else spec.value.value()
-        return QoS(spec.loss, spec.priority, value, spec.latency, spec.stale, spec.gap, spec.on_loss)
+        return QoS(spec.loss, spec.priority, value, spec.latency, spec.stale, spec.gap, spec.on_loss, spec.gaps)
     except NetworkError as error:
         raise NetworkError(f"output {output!r}: {error}") from error
 
@@ -380,6 +381,8 @@ def _output_dict(output: Output) -> dict[str, Any]:
         qos["gap"] = output.qos.gap
     if output.qos.on_loss != "subset":
         qos["on_loss"] = output.qos.on_loss
+    if output.qos.gaps is not None:
+        qos["gaps"] = {column: dict(gaps) for column, gaps in output.qos.gaps.items()}
     return _trim({"of": output.inputs[0], "qos": qos, "quality": output.quality or None})
 
 

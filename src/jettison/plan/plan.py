@@ -108,14 +108,23 @@ class Semantic:
 
 @dataclass(frozen=True)
 class Cells:
-    """Groups told apart by the cell that the value of a `by` column is in (see `Semantic` for the bounds).
+    """Groups told apart by a `by` column: by the cell that its value is in (see `Semantic` for the bounds), or those
+    whose value is one of `names`, which are cells 0, 1, ..., with all others in the last.
 
-    `shares` are those of windows that are to go from now on, cell by cell.
+    `shares` are those of windows that are to go from now on, cell by cell, `gaps` how many in a row may, where that
+    differs.
     """
 
     column: str
     bounds: tuple[float, ...]
     shares: tuple[float, ...]
+    names: tuple[str, ...] = ()
+    gaps: tuple[int, ...] = ()
+
+    @property
+    def kind(self) -> tuple[tuple[float, ...], tuple[str, ...], tuple[int, ...]]:
+        """What must be the same for cells of two plans to be the same."""
+        return self.bounds, self.names, self.gaps
 
 
 @dataclass(frozen=True)
@@ -312,7 +321,9 @@ def _listed(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _cells(content: Mapping[str, Any] | None) -> Cells | None:
-    return None if content is None else Cells(content["column"], tuple(content["bounds"]), tuple(content["shares"]))
+    if content is None:
+        return None
+    return Cells(**{name: tuple(value) if isinstance(value, list) else value for name, value in content.items()})
 
 
 def _drop(arc: str, content: Mapping[str, Any]) -> Drop:

@@ -132,6 +132,16 @@ class WindowDecisions:
             return output.qos.gap
         return max(LEAST_GAP, 2 * math.ceil(self.reach_us(aggregate.name) / aggregate.window.slide_us))
 
+    def gap_of(self, name: str, group: str) -> int:
+        """How many steps in a row may go of a group that `QoS(gaps=...)` names."""
+        aggregate, decision = self._graph.by_name[name], self.by_aggregate[name]
+        assert isinstance(aggregate, Aggregate)
+        gaps = []
+        for output in self._outputs(name):
+            own = next(iter((output.qos.gaps or {}).values()), {})
+            gaps.append(own.get(group, self._gap(aggregate, output)))
+        return min(gaps) * aggregate.window.slide_us // decision.step_us
+
     def reach_us(self, name: str) -> int:
         """From the first to the last tuple that one window of an aggregate is made of, aggregates above included."""
         aggregate = self._graph.by_name[name]

@@ -16,10 +16,10 @@ from dataclasses import replace
 import numpy as np
 
 from jettison.network.graph import Graph, arc_head
-from jettison.network.lineage import origins
 from jettison.network.operators import Aggregate, Output
 from jettison.network.tracks import Track
 from jettison.plan.claims import claimed
+from jettison.plan.group_gaps import allowed, column_at
 from jettison.plan.plan import Cells, Drop, Fate, Plan, Window
 from jettison.plan.problem import Problem
 from jettison.plan.window_decisions import WindowDecisions, decisions_of
@@ -52,19 +52,6 @@ def valued_windows(graph: Graph) -> dict[str, Track]:
     return found
 
 
-def column_at(graph: Graph, arc: str, name: str, column: str) -> str | None:
-    """What a `by` column of an aggregate is called on an arc above or behind it; None where it is not there."""
-    head = arc_head(arc)
-    tail = arc.removesuffix(f">{head}") if ">" in arc else head
-    above = origins(graph, name, column)
-    if tail in above:
-        return above[tail]
-    for theirs in graph.columns[tail] or ():
-        if origins(graph, tail, theirs).get(name, "").lower() == column.lower():
-            return theirs
-    return None
-
-
 def cell_shares(worth: Sequence[float], mass: Sequence[float], share: float, most: float) -> tuple[float, ...]:
     """The share of windows that goes in each cell, so that `share` of all goes: of what is worth least first.
 
@@ -89,16 +76,23 @@ def cell_shares(worth: Sequence[float], mass: Sequence[float], share: float, mos
             break
         whole = sum(mass[cell] for cell in alike)
         for cell in alike:
-            shares[cell] = round(left / whole, 6)
+            shares[cell] = min(most, round(left / whole, 6))
         left -= left if alike else 0.0
     return tuple(shares)
 
 
-def told_apart(problem: Problem, plan: Plan) -> Plan:
-    """The plan with the windows that it lets go taken from the groups that are worth least, where those are valued."""
+def told_apart(
+    problem: Problem, plan: Plan, named: Mapping[str, Cells] | None = None, *, by_value: bool = True
+) -> Plan:
+    """The plan with the windows that it lets go taken from the groups that are worth least, where those are valued, and
+    no more of any group than its own gap allows."""
     graph = problem.graph
-    valued = valued_windows(graph) if plan.fates and graph.tracks.all else {}
+    valued = valued_windows(graph) if plan.fates and graph.tracks.all and by_value else {}
     decisions, fates = decisions_of(graph), dict(plan.fates)
+    for name, cells in (named or {}).items():
+        if name in fates:
+            shares = tuple(allowed(fates[name].drop_share, gap) for gap in cells.gaps)
+            fates[name] = replace(fates[name], cells=replace(cells, shares=shares))
     for name, track in valued.items():
         fate = fates.get(name)
         if fate is None or not 0.0 < fate.drop_share < 1.0:
@@ -117,16 +111,18 @@ def told_apart(problem: Problem, plan: Plan) -> Plan:
         return plan
     others = {arc: drop for arc, drop in plan.drops.items() if not isinstance(drop, Window)}
     drops: dict[str, Drop] = {**others, **window_drops(graph, decisions, fates)}
-    return replace(claimed(problem, drops, plan.reason), row=plan.row, stale=plan.stale)
+    if plan.stale:  # its claims are about what is not stale
+        return replace(plan, drops=drops)
+    return replace(claimed(problem, drops, plan.reason), row=plan.row)
 
 
 def window_drops(graph: Graph, decisions: WindowDecisions, fates: Mapping[str, Fate]) -> dict[str, Window]:
     """The drops of these fates, with what is to pass of every cell on arcs that all value by the same column."""
     shares = {name: fate.drop_share for name, fate in fates.items()}
     drops = decisions.arcs.drops(fates, decisions.keeps(shares))
-    cells = {name: fate.cells for name, fate in fates.items() if fate.cells is not None}
+    cells = {name: fate.cells for name, fate in fates.items() if fate.cells is not None and fate.cells.bounds}
     if not cells:
-        return drops
+        return drops  # of groups with names nobody knows how many tuples are theirs
     count = len(next(iter(cells.values())).shares)
     by_cell = [
         decisions.keeps(shares | {name: each.shares[cell] for name, each in cells.items() if cell < len(each.shares)})

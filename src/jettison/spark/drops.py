@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from jettison.network.estimates import WEIGHT
 from jettison.network.schema import quoted
 from jettison.plan.fate import BEGINNING, BITS, Segment
-from jettison.plan.plan import ByKey, Drop, Fate, Plan, Random, Semantic, Window
+from jettison.plan.plan import ByKey, Cells, Drop, Fate, Plan, Random, Semantic, Window
 from jettison.plan.stratified import SLOTS, Stratified, slot
 from jettison.plan.window_bits import WORD_BITS, Needed
 
@@ -130,7 +130,7 @@ def is_needed(drop: Window, time: str = TIME, column: Callable[[str], str] = quo
     array for each kind of cell, and the number of the kind for every cell.
     """
     moment = f"unix_micros(CAST({time} AS timestamp))"
-    value = None if drop.column is None else f"try_cast({column(drop.column)} AS double)"
+    value = None if drop.column is None else column(drop.column)
     if drop.of is not None:
         return "true" if not drop.fates else _is_kept(drop.fates[drop.of], moment, value)
     if drop.needed is None:
@@ -140,7 +140,7 @@ def is_needed(drop: Window, time: str = TIME, column: Callable[[str], str] = quo
     granule = f"(({moment} - {low}) div {drop.needed.granule_us}L)"
     cells = next((each.apart for each in drop.fates.values() if each.apart is not None), None)
     if value is not None and cells is not None and drop.parts:
-        kinds, words = _kinds(cells.bounds, value, [_words(each) for each in drop.parts])
+        kinds, words = _kinds(cells, value, [_words(each) for each in drop.parts])
         words = f"get({words}, {kinds})"
     else:
         words = _words(drop.needed)
@@ -152,11 +152,22 @@ def _words(needed: Needed) -> str:
     return f"array({', '.join(f'{word}L' for word in needed.words)})"
 
 
-def _kinds(bounds: Sequence[float], value: str, by_cell: Sequence[str]) -> tuple[str, str]:
+def _kinds(cells: Cells, value: str, by_cell: Sequence[str]) -> tuple[str, str]:
     """The number of a value's kind, and an array of all kinds, where cells with the same text are of one kind."""
     kinds = list(dict.fromkeys(by_cell))
     numbers = ", ".join(str(kinds.index(each)) for each in by_cell)
-    return f"get(array({numbers}), {cell(bounds, value)})", f"array({', '.join(kinds)})"
+    at = cell(cells.bounds, f"try_cast({value} AS double)") if cells.bounds else _named(cells.names, value)
+    return f"get(array({numbers}), {at})", f"array({', '.join(kinds)})"
+
+
+def _named(names: Sequence[str], value: str) -> str:
+    """The number of the name that a value has, as text; that of all others, and of null, is the last.
+
+    >>> _named(("airport",), "`zone`")
+    "CASE string(`zone`) WHEN 'airport' THEN 0 ELSE 1 END"
+    """
+    cases = " ".join(f"WHEN {literal(name)} THEN {number}" for number, name in enumerate(names))
+    return f"CASE string({value}) {cases} ELSE {len(names)} END"
 
 
 def _is_kept(fate: Fate, moment: str, value: str | None) -> str:
@@ -166,9 +177,8 @@ def _is_kept(fate: Fate, moment: str, value: str | None) -> str:
     index = f"(({moment} - pmod({moment}, {fate.slide_us}L)) div {fate.slide_us}L)"
     segments = _segments(fate.schedule.segments)
     if fate.apart is not None and value is not None:
-        cells = range(len(fate.apart.bounds))
-        by_cell = [_segments(fate.schedule.of(str(number))) for number in cells]
-        kind, lists = _kinds(fate.apart.bounds, value, by_cell)
+        by_cell = [_segments(fate.schedule.of(str(number))) for number in range(len(fate.apart.shares))]
+        kind, lists = _kinds(fate.apart, value, by_cell)
         segments = f"get({lists}, {kind})"
     into = f"pmod({index} - s.first + s.ahead, s.block)"
     drawn = f"shiftrightunsigned(xxhash64(s.seed, '', {index} - {into}), {64 - BITS})"

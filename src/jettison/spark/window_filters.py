@@ -13,10 +13,10 @@ from dataclasses import replace
 from jettison.errors import PlanError
 from jettison.network.marks import BatchMarks
 from jettison.plan.fate import Segment
+from jettison.plan.group_gaps import column_at
 from jettison.plan.plan import Drop, Fate, Plan, Window
 from jettison.plan.window_arcs import WindowArcs
 from jettison.plan.window_bits import Needed, needed_bits, together
-from jettison.plan.window_groups import column_at
 
 _AHEAD = 4096
 """Granules behind the newest event time so far: what a batch may bring."""
@@ -51,7 +51,7 @@ def _early(arcs: WindowArcs, arc: str, drop: Window, marks: BatchMarks) -> Windo
     apart = [fate.apart for fate in drop.fates.values() if fate.apart is not None]
     parts: list[Needed] = []
     known: dict[tuple[tuple[Segment, ...], ...], Needed | None] = {}
-    for cell in range(max((len(each.bounds) for each in apart), default=1)):
+    for cell in range(max((len(each.shares) for each in apart), default=1)):
         fates = {name: fate.within(cell) if fate.apart else fate for name, fate in drop.fates.items()}
         lists = tuple(fate.schedule.segments for fate in fates.values())
         if lists not in known:
@@ -60,7 +60,7 @@ def _early(arcs: WindowArcs, arc: str, drop: Window, marks: BatchMarks) -> Windo
         if needed is None:
             return None
         parts.append(needed)
-    column = _column(arcs, arc, drop.fates) if len({each.bounds for each in apart}) == 1 else None
+    column = _column(arcs, arc, drop.fates) if len({each.kind for each in apart}) == 1 else None
     if column is None:  # who cannot tell groups apart keeps what any of them needs
         needed = together(parts)
         return None if needed.everything else replace(drop, needed=needed)

@@ -1,0 +1,95 @@
+"""Groups with gaps of their own: how many windows in a row may be missing of whom (thesis 4.10.1).
+
+A plan says which share of an aggregate's windows is to go. Of each group that has a gap of its own no more go than that
+allows; with gap 0 none, not even when all others are closed. What such groups keep, a plan does not make up for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from jettison.errors import NetworkError
+from jettison.network.graph import Graph, arc_head
+from jettison.network.lineage import origins
+from jettison.network.operators import Aggregate, Operator, Output
+from jettison.plan.fate import most_drop_share
+from jettison.plan.plan import Cells
+from jettison.plan.window_decisions import decisions_of
+
+
+def allowed(share: float, gap: int) -> float:
+    """The share of windows that may go where a plan asks for one, all of them where it closes; with gap 0 none, ever.
+
+    >>> allowed(0.7, 1), allowed(0.7, 4), allowed(1.0, 4), allowed(1.0, 0)
+    (0.5, 0.7, 1.0, 0.0)
+    """
+    if gap == 0:
+        return 0.0
+    return share if share == 1.0 else min(share, most_drop_share(gap))
+
+
+def named_groups(graph: Graph) -> dict[str, Cells]:
+    """The aggregates some of whose groups have gaps of their own, by `QoS(gaps=...)`; of several outputs the least.
+
+    >>> from jettison.network import Network, QoS
+    >>> net = Network("taxi")
+    >>> trips = net.source("trips", "at timestamp, zone string", event_time="at")
+    >>> busy = trips.window("10 seconds", by="zone").agg(n="count(*)", name="busy")
+    >>> busy.output("table", qos=QoS(gap=4, gaps={"zone": {"airport": 0, "harbour": 1}}))
+    >>> named_groups(net.graph)["busy"]
+    Cells(column='zone', bounds=(), shares=(0.0, 0.0, 0.0), names=('airport', 'harbour'), gaps=(0, 1, 4))
+    """
+    decisions = decisions_of(graph)
+    found: dict[str, Cells] = {}
+    having = {output.name for output in graph.outputs if output.qos.gaps is not None}
+    for name in decisions.guarded:
+        outputs = [graph.by_name[each] for each in decisions.outputs(name) if each in having]
+        having -= {output.name for output in outputs}
+        columns = {_grouped_by(graph, name, output) for output in outputs if isinstance(output, Output)}
+        if len(columns) > 1:
+            raise NetworkError(
+                f"aggregate {name!r}: its outputs have gaps by {', '.join(sorted(columns))}: use one column."
+            )
+        decision = decisions.by_aggregate.get(name)
+        if not columns or decision is None:
+            continue
+        names = sorted({value for output in outputs for value in _own_gaps(output)})
+        gaps = [decisions.gap_of(name, value) for value in names]
+        found[name] = Cells(columns.pop(), (), (0.0,) * (len(names) + 1), tuple(names), (*gaps, decision.gap))
+    for name in sorted(having):
+        raise NetworkError(f"output {name!r} has QoS gaps, which are for results of windows: it gets none.")
+    return found
+
+
+def _own_gaps(output: Operator) -> Mapping[str, int]:
+    assert isinstance(output, Output)
+    return next(iter((output.qos.gaps or {}).values()), {})
+
+
+def _grouped_by(graph: Graph, name: str, output: Output) -> str:
+    """The column of an aggregate by which an output has gaps."""
+    column = next(iter(output.qos.gaps or {}))
+    aggregate = graph.by_name[name]
+    assert isinstance(aggregate, Aggregate)
+    theirs = origins(graph, output.name, column).get(name, "")
+    found = next((each for each in aggregate.window.by if each.lower() == theirs.lower()), None)
+    judged = decisions_of(graph).arcs.fate_arcs.get(name, ())
+    if found is None or not all(column_at(graph, arc, name, found) for arc in judged):
+        raise NetworkError(
+            f"output {output.name!r} has gaps by {column!r}, which is none of the columns that aggregate {name!r} "
+            f"groups by: {', '.join(aggregate.window.by) or 'it has none'}."
+        )
+    return found
+
+
+def column_at(graph: Graph, arc: str, name: str, column: str) -> str | None:
+    """What a `by` column of an aggregate is called on an arc above or behind it; None where it is not there."""
+    head = arc_head(arc)
+    tail = arc.removesuffix(f">{head}") if ">" in arc else head
+    above = origins(graph, name, column)
+    if tail in above:
+        return above[tail]
+    for theirs in graph.columns[tail] or ():
+        if origins(graph, tail, theirs).get(name, "").lower() == column.lower():
+            return theirs
+    return None
