@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from jettison.plan.certify import delivered_shares, planned_load_us, utility_of, worth_shares
+from jettison.plan.ladder import LOWEST_KEEP_SHARE
 from jettison.plan.plan import Drop, Infeasible, Plan, Random
 from jettison.plan.problem import Problem
+from jettison.plan.strata import estimates_below
 
 WITHIN_BUDGET = "within budget"
 OVERLOAD = "overload"
@@ -32,10 +34,11 @@ def claimed(problem: Problem, drops: Mapping[str, Drop], reason: str) -> Plan:
 
 
 def everything(problem: Problem) -> Plan:
-    """The plan that keeps nothing of any input that causes work."""
+    """The plan that keeps nothing of any input that causes work, or next to nothing where it is to be estimated."""
     names = [source.name for source in problem.graph.sources]
     working = [name for name in names if problem.coefficients[name] * problem.rows.get(name, 0.0) > 0]
-    return claimed(problem, {name: Random(0.0) for name in working}, OVERLOAD)
+    keeps = {name: LOWEST_KEEP_SHARE if estimates_below(problem.graph, name) else 0.0 for name in working}
+    return claimed(problem, {name: Random(keep) for name, keep in keeps.items()}, OVERLOAD)
 
 
 def over_budget_us(problem: Problem, plan: Plan) -> float:
