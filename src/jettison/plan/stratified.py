@@ -83,10 +83,12 @@ def allocate(sizes: Mapping[int, float], keep: float, least: float) -> tuple[tup
     level = _level(list(known.values()), keep - rest)
     if level >= least:
         return _shares(known, level), 1.0
-    left = keep - sum(min(size, least) for size in known.values())
+    large = {group: size for group, size in known.items() if size > least}
+    rest = 1.0 - sum(large.values())
+    left = keep - least * len(large)
     if rest <= 0 or left <= keep * rest:
         return (), keep  # nobody can spare anything: all alike
-    return _shares(known, least), min(1.0, left / rest)
+    return _shares(large, least), min(1.0, left / rest)
 
 
 def _told_apart(sizes: Mapping[int, float]) -> dict[int, float]:
