@@ -165,8 +165,8 @@ def test_the_truth_is_in_about_95_of_100_intervals(spark: SparkSession, tmp_path
     truth = fares.reshape(per_group, groups)
     found = delivered(hand)
     hand.close()
-    true = {"n": np.full(groups, per_group), "total": truth.sum(axis=0), "mean": truth.mean(axis=0)}
-    for name, values in true.items():
+    truths = {"n": np.full(groups, per_group), "total": truth.sum(axis=0), "mean": truth.mean(axis=0)}
+    for name, values in truths.items():
         held = [
             found[zone, 0.0][f"{name}_low"] <= values[zone] <= found[zone, 0.0][f"{name}_high"]
             for zone in range(groups)

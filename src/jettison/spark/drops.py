@@ -94,7 +94,7 @@ def _share_of_group(drop: Stratified, column: Callable[[str], str]) -> str:
     if not drop.groups:
         return rest
     slots = drop.slots
-    keys, shares = ["0"] * slots, ["0"] * slots
+    keys, shares = ["0"] * slots, [str(_parts(drop.rest))] * slots
     for group, share in drop.groups:
         keys[group % slots], shares[group % slots] = str(group), str(_parts(share))
     hashed = group_hash([column(name) for name in drop.columns])
