@@ -130,5 +130,5 @@ def test_gaps_of_groups_are_refused_with_an_example(gaps: Any) -> None:
 
 def test_gaps_of_groups_are_by_the_text_of_a_value_and_the_only_rule() -> None:
     assert QoS(gap=4, gaps={"zone": {132: 0}}).gaps == {"zone": {"132": 0}}
-    with pytest.raises(NetworkError, match="gaps and on_loss=.ignore."):
+    with pytest.raises(NetworkError, match=r"gaps and on_loss=.ignore."):
         QoS(gaps={"zone": {132: 0}}, on_loss="ignore")

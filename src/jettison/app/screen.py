@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from jettison.plan.plan import Drop, Plan, Semantic, Window
+from jettison.plan.stratified import Stratified
 
 out = Console(highlight=False, markup=False)
 """For tables: plain cells, no colours that nobody asked for."""
@@ -78,6 +79,8 @@ def _by(drop: Drop) -> str:
     """What a drop judges by, where that is not chance."""
     if isinstance(drop, Window):
         return " by window"
+    if isinstance(drop, Stratified):
+        return f" by group of {', '.join(drop.columns)}"
     return f" by {drop.column}" if isinstance(drop, Semantic) else ""
 
 

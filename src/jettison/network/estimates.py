@@ -109,7 +109,7 @@ def _avg(of: str, kind: str) -> Estimate:
     rows = "(#1 + coalesce(#3, 0D))"
     mean = f"try_divide(double(#0) + coalesce(#2, 0D), {rows})"
     freedom = "greatest(#8 - 1, 1)"
-    spread = f"greatest(0D, #6 - 2 * {mean} * #5 + {mean} * {mean} * #4) * #8 / {freedom}"
+    spread = f"greatest(0D, #6 - 2 * s.t * #5 + s.t * s.t * #4) * #8 / {freedom}"
     variance = f"try_divide({spread}, {rows} * {rows})"
     # Student's quantile, by its expansion around the normal one (Abramowitz and Stegun 26.7.5)
     first, second = (_Q**3 + _Q) / 4, (5 * _Q**5 + 16 * _Q**3 + 3 * _Q) / 96
@@ -128,11 +128,17 @@ def _exact(plain: str, beside: str, estimated: str) -> str:
 
 
 def _ends(value: str, variance: str, size: str, q: str) -> tuple[str, str]:
-    """Both ends of an interval: value + q^2 b / 2 -+ q sqrt(V + q^2 b^2 / 4), b = V value^3 / size^4."""
-    bend = f"coalesce(try_divide({variance}, {size}) * pow(try_divide({value}, {size}), 3), 0D)"
-    # a window's last step is taken once per result: what stands twice in the text is computed once by Spark
-    made = f"named_struct('t', {value}, 'v', {variance}, 'b', {bend}, 'q', {q})"
-    middle, reach = "s.t + s.q * s.q * s.b / 2", "s.q * sqrt(s.v + s.q * s.q * s.b * s.b / 4)"
-    return tuple(  # type: ignore[return-value]
-        f"element_at(transform(array({made}), s -> IF(s.v > 0, {middle} {sign} {reach}, s.t)), 1)" for sign in "-+"
+    """Both ends of an interval: value + q^2 b / 2 -+ q sqrt(V + q^2 b^2 / 4), b = V value^3 / size^4.
+
+    Step by step, in functions of a struct `s`, so that no part of it stands in the SQL many times; `variance` may use
+    the value as `s.t`.
+    """
+    first = f"array(named_struct('t', {value}, 'a', {size}, 'q', {q}))"
+    second = f"transform({first}, s -> named_struct('t', s.t, 'a', s.a, 'q', s.q, 'v', {variance}))"
+    bend = "coalesce(try_divide(s.v, s.a) * pow(try_divide(s.t, s.a), 3), 0D)"
+    third = f"transform({second}, s -> named_struct('t', s.t, 'v', s.v, 'q', s.q, 'h', s.q * {bend} / 2))"
+    reach = "s.q * sqrt(s.v + s.h * s.h)"
+    low, high = (
+        f"element_at(transform({third}, s -> IF(s.v > 0, s.t + s.q * s.h {sign} {reach}, s.t)), 1)" for sign in "-+"
     )
+    return low, high

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from jettison.plan.certify import delivered_shares, planned_load_us, utility_of, worth_shares
+from jettison.plan.ladder import LOWEST_KEEP_SHARE
 from jettison.plan.plan import Drop, Infeasible, Plan, Random
 from jettison.plan.problem import Problem
+from jettison.plan.strata import estimates_below
 from jettison.plan.window_decisions import decisions_of
 
 WITHIN_BUDGET = "within budget"
@@ -33,7 +35,7 @@ def claimed(problem: Problem, drops: Mapping[str, Drop], reason: str) -> Plan:
 
 
 def everything(problem: Problem) -> Plan:
-    """The plan that keeps nothing of any input that causes work.
+    """The plan that keeps nothing of any input that causes work, or next to nothing where it is to be estimated.
 
     Where windows must be right they are closed in place of inputs, so that those that have begun are finished.
     """
@@ -42,7 +44,8 @@ def everything(problem: Problem) -> Plan:
     working = [name for name in names if problem.coefficients[name] * problem.rows.get(name, 0.0) > 0]
     closed = dict.fromkeys(decisions.by_aggregate, 1.0)
     windows = decisions.arcs.drops(decisions.fates(closed), decisions.keeps(closed))
-    return claimed(problem, {**{name: Random(0.0) for name in working}, **windows}, OVERLOAD)
+    keeps = {name: LOWEST_KEEP_SHARE if estimates_below(problem.graph, name) else 0.0 for name in working}
+    return claimed(problem, {**{name: Random(keep) for name, keep in keeps.items()}, **windows}, OVERLOAD)
 
 
 def over_budget_us(problem: Problem, plan: Plan) -> float:

@@ -72,13 +72,13 @@ class ExactShedder:
         if free is None:
             return not_enough(problem, claimed(problem, {}, OVERLOAD))
         if problem.profile.drop_us == 0:
-            return question.fitting(free).plan
+            return _if_enough(problem, question.fitting(free).plan)
         found = [question.paid(free)]
         if found[0].plan.utility < _GOOD_SHARE * free.plan.utility:
             less_us = max(0.0, capacity_us - free.judging_us)
             starts = (question.solved(less_us), question.solved(less_us, question.without_dear_drops()))
             found += [question.paid(start) for start in starts if start is not None]
-        return max(found, key=lambda answer: answer.plan.utility).plan
+        return _if_enough(problem, max(found, key=lambda answer: answer.plan.utility).plan)
 
     def _by_window(self, problem: Problem, cursor: float) -> Plan | Infeasible:
         known = self._mapped
@@ -92,6 +92,11 @@ class ExactShedder:
             made = linear_program(problem.graph, places)
             self._last = (problem.graph, problem.profile, made)
         return self._last[2]
+
+
+def _if_enough(problem: Problem, plan: Plan) -> Plan | Infeasible:
+    """The plan, unless what must not be closed leaves too much of it."""
+    return not_enough(problem, plan) if over_budget_us(problem, plan) > 0 else plan
 
 
 def _by_value(question: _Question) -> Plan | Infeasible:

@@ -323,7 +323,8 @@ def _listed(content: Mapping[str, Any]) -> dict[str, Any]:
 def _cells(content: Mapping[str, Any] | None) -> Cells | None:
     if content is None:
         return None
-    return Cells(**{name: tuple(value) if isinstance(value, list) else value for name, value in content.items()})
+    given: dict[str, Any] = {name: tuple(part) if isinstance(part, list) else part for name, part in content.items()}
+    return Cells(**given)
 
 
 def _drop(arc: str, content: Mapping[str, Any]) -> Drop:

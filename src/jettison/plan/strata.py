@@ -34,6 +34,14 @@ def strata_at(graph: Graph, arc: str) -> tuple[Aggregate, tuple[str, ...]] | Non
     >>> strata_at(net.graph, "trips")[1]
     ('place',)
     """
+    known = graph.__dict__.setdefault("_strata", {})  # planners ask again and again
+    if arc not in known:
+        known[arc] = _strata(graph, arc)
+    found: tuple[Aggregate, tuple[str, ...]] | None = known[arc]
+    return found
+
+
+def _strata(graph: Graph, arc: str) -> tuple[Aggregate, tuple[str, ...]] | None:
     head = arc_head(arc)
     tail = arc.removesuffix(f">{head}") if ">" in arc else head
     found: list[tuple[Aggregate, tuple[str, ...]]] = []

@@ -16,10 +16,11 @@ from jettison.errors import PlanError
 
 MOST_GROUPS = 1024
 """So many large groups are told apart."""
-SLOTS = 8 * MOST_GROUPS
+_MOST_SLOTS = 8 * MOST_GROUPS
 """A group is found by the last bits of its hash: of two with the same bits only the larger is told apart."""
 LEAST_ROWS = 20.0
 """So many rows of a large group are to be left in a window: that none is then has a chance of e^-20."""
+_LEAST_SHARE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -42,18 +43,21 @@ class Stratified:
         for share in (self.keep, self.rest, *(share for _, share in self.groups)):
             if not 0.0 < share <= 1.0:
                 raise PlanError(f"{element} keeps {share}: what is estimated needs a share above 0, at most 1.")
-        if len({slot(each) for each, _ in self.groups}) < len(self.groups):
-            raise PlanError(f"{element}: two groups have the same place among {SLOTS}.")
+        if len({each % _MOST_SLOTS for each, _ in self.groups}) < len(self.groups):
+            raise PlanError(f"{element}: two groups have the same place among {_MOST_SLOTS}.")
 
     @property
     def rest(self) -> float:
         """The share of groups that are not told apart."""
         return self.keep if self.others is None else self.others
 
-
-def slot(group: int) -> int:
-    """The place of a group, by its hash."""
-    return group & (SLOTS - 1)
+    @property
+    def slots(self) -> int:
+        """How many places there must be, a power of 2, so that each group has one of its own."""
+        slots = 1
+        while len({group % slots for group, _ in self.groups}) < len(self.groups):
+            slots *= 2
+        return slots
 
 
 def allocate(sizes: Mapping[int, float], keep: float, least: float) -> tuple[tuple[tuple[int, float], ...], float]:
@@ -74,22 +78,24 @@ def allocate(sizes: Mapping[int, float], keep: float, least: float) -> tuple[tup
     >>> allocate({}, 0.2, 0.01)
     ((), 0.2)
     """
-    known = _told_apart(sizes)
+    known, least = _told_apart(sizes), max(least, _LEAST_SHARE)
     rest = max(0.0, 1.0 - sum(known.values()))
     level = _level(list(known.values()), keep - rest)
     if level >= least:
         return _shares(known, level), 1.0
-    left = keep - sum(min(size, least) for size in known.values())
+    large = {group: size for group, size in known.items() if size > least}
+    rest = 1.0 - sum(large.values())
+    left = keep - least * len(large)
     if rest <= 0 or left <= keep * rest:
         return (), keep  # nobody can spare anything: all alike
-    return _shares(known, least), min(1.0, left / rest)
+    return _shares(large, least), min(1.0, left / rest)
 
 
 def _told_apart(sizes: Mapping[int, float]) -> dict[int, float]:
     """The largest groups, one for every place."""
     found: dict[int, tuple[int, float]] = {}
     for group, size in sorted(sizes.items(), key=lambda each: (-each[1], each[0]))[:MOST_GROUPS]:
-        found.setdefault(slot(group), (group, size))
+        found.setdefault(group % _MOST_SLOTS, (group, size))
     return dict(found.values())
 
 

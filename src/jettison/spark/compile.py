@@ -57,6 +57,7 @@ from jettison.spark.slices import Shape, direct, shape_of
 from jettison.spark.values import value_metrics, valued_columns
 
 _MOST_PARSED = 2000
+_LONG_TEXT = 4000
 CORRUPT = "_jt_corrupt"
 BODY = "_jt_body"
 
@@ -109,6 +110,8 @@ class Known:
         """A SQL string as a Column, parsed once; a Column as it is."""
         if not isinstance(item, str):
             return item  # type: ignore[return-value]  # a Column, as declared
+        if len(item) > _LONG_TEXT:
+            return F.expr(item)  # shares of groups, which are others in every batch
         if len(self.parsed) > _MOST_PARSED:
             self.parsed.clear()  # conditions of plans come and go for as long as a run lasts
         if item not in self.parsed:

@@ -15,7 +15,7 @@ from jettison.network.estimates import WEIGHT
 from jettison.network.schema import quoted
 from jettison.plan.fate import BEGINNING, BITS, Segment
 from jettison.plan.plan import ByKey, Cells, Drop, Fate, Plan, Random, Semantic, Window
-from jettison.plan.stratified import SLOTS, Stratified, slot
+from jettison.plan.stratified import Stratified
 from jettison.plan.window_bits import WORD_BITS, Needed
 
 IDENTITY = "_jt_id"
@@ -93,11 +93,12 @@ def _share_of_group(drop: Stratified, column: Callable[[str], str]) -> str:
     rest = f"array({_parts(drop.rest)})[int({IDENTITY} & 0)]"
     if not drop.groups:
         return rest
-    keys, shares = ["0"] * SLOTS, ["0"] * SLOTS
+    slots = drop.slots
+    keys, shares = ["0"] * slots, [str(_parts(drop.rest))] * slots
     for group, share in drop.groups:
-        keys[slot(group)], shares[slot(group)] = str(group), str(_parts(share))
+        keys[group % slots], shares[group % slots] = str(group), str(_parts(share))
     hashed = group_hash([column(name) for name in drop.columns])
-    place = f"int({hashed} & {SLOTS - 1})"
+    place = f"int({hashed} & array({slots - 1}L)[int({IDENTITY} & 0)])"
     # one text that Spark takes apart once, instead of thousands of numbers in every step of its analysis
     keyed, shared = (
         f"CAST(split('{','.join(each)}', ',') AS array<{kind}>)[{place}]"

@@ -349,8 +349,10 @@ class Run:
             now_ms = 1000 * time.time()
             fresh = self._fresh(raw, reading, now_ms / 1000) if self._calibrated else None
             if self._calibrated and (unknown := self.controller.groups_to_count(rows)):
+                before = time.time()
                 counted = count_groups(self.graph, raw, rows, self._statics, self._runner.known, unknown)
                 self.controller.groups.update(counted)
+                calibrating_s += time.time() - before  # once after a start: no batch takes that
             decided = self.controller.decide(rows, now_ms, fresh=fresh, marks=self._marks(batch))
             plan = self.controller.plan = _of_what_was_read(self.graph, decided, reading)
             offsets = end_offsets(self._checkpoint.spark_folder, batch)

@@ -1,0 +1,121 @@
+"""What `on_loss` says, which aggregates can be estimated, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+import jettison as jt
+from jettison.errors import NetworkError
+from jettison.network.spec import from_yaml, to_yaml
+
+pytestmark = pytest.mark.core
+
+ESTIMATE = jt.QoS(on_loss="estimate")
+
+
+def trips(net: jt.Network, name: str = "trips") -> jt.Stream:
+    return net.source(name, "trip long, at timestamp, zone int, fare double", event_time="at", id=["trip"])
+
+
+def busy(net: jt.Network, **aggregates: str) -> jt.Stream:
+    return trips(net).window("10 seconds", by="zone").agg(aggregates or {"n": "count(*)"}, name="busy")
+
+
+def test_results_have_two_more_columns_per_aggregate() -> None:
+    net = jt.Network("taxi")
+    stream = busy(net, n="count(*)", mean="avg(fare)")
+    assert stream.columns == ("zone", "window_start", "window_end", "n", "mean")
+    stream.output("table", qos=ESTIMATE)
+    assert net.graph.columns["table"][3:] == ("n", "mean", "n_low", "n_high", "mean_low", "mean_high")
+
+
+def test_it_is_written_and_read_as_yaml() -> None:
+    net = jt.Network("taxi")
+    busy(net).where("n_low > 5", name="many").output("table", qos=ESTIMATE)
+    text = to_yaml(net.graph)
+    assert "on_loss: estimate" in text
+    assert from_yaml(text).graph() == net.graph
+
+
+def test_the_ends_of_an_interval_can_be_asked_for_before_the_output_is_declared() -> None:
+    net = jt.Network("taxi")
+    many = busy(net).where("n_low > 5").select("zone", "n", "n_high - n_low AS width")
+    many.output("table", qos=ESTIMATE)
+    assert net.graph.columns["table"] == ("zone", "n", "width")
+    other = jt.Network("other")
+    stream = busy(other).where("n_low > 5", name="many")
+    with pytest.raises(NetworkError, match=r"where 'many': unknown column 'n_low'"):
+        stream.output("table")
+
+
+@pytest.mark.parametrize("word", ["subset", "ignore"])
+def test_the_other_words_leave_results_as_they_are(word: str) -> None:
+    net = jt.Network("taxi")
+    busy(net, best="max(fare)").output("table", qos=jt.QoS(on_loss=word))
+    assert net.graph.columns["table"] == ("zone", "window_start", "window_end", "best")
+
+
+@pytest.mark.parametrize(
+    "call", ["max(fare)", "count(DISTINCT zone)", "percentile_approx(fare, 0.5)", "first(fare)", "stddev(fare)"]
+)
+def test_what_cannot_be_estimated_is_refused_with_what_can_be(call: str) -> None:
+    net = jt.Network("taxi")
+    stream = busy(net, n="count(*)", odd=call)
+    with pytest.raises(NetworkError, match=r"aggregate 'busy'.*'odd'.*use count, count_if, sum, avg, mean"):
+        stream.output("table", qos=ESTIMATE)
+
+
+def test_a_function_of_the_users_own_is_refused() -> None:
+    net = jt.Network("taxi")
+    own = jt.aggregate(
+        init=float, incr=lambda sum_, fare: sum_ + fare, merge=float.__add__, final=float, columns="fare", type="double"
+    )
+    stream = trips(net).window("10 seconds").agg(odd=own, name="busy")
+    with pytest.raises(NetworkError, match="a function of your own, which cannot be estimated"):
+        stream.output("table", qos=ESTIMATE)
+
+
+def test_an_estimate_of_estimates_is_refused() -> None:
+    net = jt.Network("taxi")
+    stream = busy(net).window("1 minute").agg(n="sum(n)", name="minutes")
+    with pytest.raises(NetworkError, match=r"'minutes' is made of results of aggregate 'busy'.*estimate of estimates"):
+        stream.output("table", qos=ESTIMATE)
+    other = jt.Network("other")
+    busy(other).output("table", qos=ESTIMATE)
+    with pytest.raises(NetworkError, match="estimate of estimates"):
+        other.stream("busy").window("1 minute").agg(n="sum(n)", name="minutes")
+
+
+def test_pairs_of_streams_are_refused() -> None:
+    net = jt.Network("taxi")
+    pairs = trips(net).join(trips(net, "paid").select("trip", "at AS later"), on="trip", within="1 minute", name="both")
+    stream = pairs.window("10 seconds").agg(n="count(*)", name="busy")
+    with pytest.raises(NetworkError, match=r"'busy'.*pairs of join 'both'"):
+        stream.output("table", qos=ESTIMATE)
+
+
+def test_one_aggregate_has_one_word() -> None:
+    net = jt.Network("taxi")
+    stream = busy(net)
+    stream.output("table", qos=ESTIMATE)
+    with pytest.raises(NetworkError, match=r"'busy'.*also leads to output 'right', which wants 'subset'"):
+        stream.where("n > 5").output("right")
+
+
+def test_words_that_do_not_go_together() -> None:
+    with pytest.raises(NetworkError, match=r"on_loss is 'guess': say one of 'subset', 'estimate', 'ignore'"):
+        jt.QoS(on_loss="guess")
+    with pytest.raises(NetworkError, match="leave one of them out"):
+        jt.QoS(on_loss="estimate", gap=4)
+    with pytest.raises(NetworkError, match="goes by value cannot be estimated"):
+        jt.QoS(on_loss="estimate", value=jt.Value("fare", [(0, 10, 0.1), (10, 50, 1.0)]))
+    net = jt.Network("taxi")
+    with pytest.raises(NetworkError, match=r"output 'all'.*on_loss='estimate'.*there are none on its way"):
+        trips(net).output("all", qos=ESTIMATE)
+
+
+def test_names_of_intervals_must_be_free() -> None:
+    net = jt.Network("taxi")
+    stream = busy(net, n="count(*)", n_low="sum(fare)")
+    with pytest.raises(NetworkError, match="n_low"):
+        stream.output("table", qos=ESTIMATE)
