@@ -35,6 +35,12 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", README, flags=re.S)
 
 
+def block(word: str) -> str:
+    """The one block of Python with this word in it."""
+    (found,) = (each for each in blocks("python") if word in each)
+    return found
+
+
 WAITS = "run.await_termination(timeout=20)"
 
 
@@ -57,7 +63,7 @@ def has_fares(folder: Path) -> bool:
 
 @pytest.mark.slow
 def test_the_network_runs_as_written(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, _, _, _ = blocks("python")
+    code = block("Burst(20_000")
     carry_out(code, tmp_path, lambda: has_fares(tmp_path))
     shown = capsys.readouterr().out
     assert re.search(r"^network taxi: [1-9]\d* batches", shown, re.MULTILINE), shown
@@ -66,7 +72,7 @@ def test_the_network_runs_as_written(spark: SparkSession, tmp_path: Path, capsys
 
 @pytest.mark.core
 def test_the_network_of_worth_can_be_planned(capsys: pytest.CaptureFixture[str]) -> None:
-    _, code, _, _, _ = blocks("python")
+    code = block("payments")
     names: dict[str, Any] = {}
     exec(code, names)
     assert "join1: join select1 with select2 on order within 10 minutes" in capsys.readouterr().out
@@ -103,7 +109,7 @@ def carry_out_windows(network: Network, sinks: dict[str, Any], spark: SparkSessi
 def test_the_network_of_windows_runs(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from jettison.spark.sinks import memory
 
-    _, _, code, _, _ = blocks("python")
+    code = block("rush")
     names: dict[str, Any] = {}
     exec(code, names)
     assert "per_zone: aggregate 60 seconds every 5 seconds by zone, delay 10 seconds" in (
@@ -118,7 +124,7 @@ def test_the_network_of_windows_runs(spark: SparkSession, tmp_path: Path, capsys
 def test_functions_of_your_own_run(spark: SparkSession, tmp_path: Path) -> None:
     from jettison.spark.sinks import memory
 
-    _, _, _, code, _ = blocks("python")
+    code = block("geometric_mean")
     names: dict[str, Any] = {}
     exec(code, names)
     zones = memory()
@@ -128,13 +134,27 @@ def test_functions_of_your_own_run(spark: SparkSession, tmp_path: Path) -> None:
     assert report.windows_failed == sum(each is None for each in found)
 
 
+def test_estimates_come_with_their_intervals(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from jettison.spark.sinks import memory
+
+    names: dict[str, Any] = {}
+    exec(block("n_low"), names)
+    assert "income_high" in capsys.readouterr().out
+    zones = memory()
+    carry_out_windows(names["net"], {"zones": zones, "alerts": memory()}, spark, tmp_path)
+    assert zones.rows
+    assert all(row["n_low"] == row["n"] == row["n_high"] for row in zones.rows), "nothing was shed"
+
+
 @pytest.mark.slow
 def test_the_network_on_kafka_runs_as_written(
     spark: SparkSession, broker: Broker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from jettison.experiments.producer import producing
 
-    _, _, _, _, code = blocks("python")
+    code = block("localhost:9092")
     for topic in ("trips", "alerts", "shed", "rejects"):
         broker.create(topic)
     with producing(broker.servers, "trips", Constant(1000.0), 60.0, tmp_path / "sent"):
