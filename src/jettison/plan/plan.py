@@ -319,7 +319,8 @@ def _listed(content: Mapping[str, Any]) -> dict[str, Any]:
 def _cells(content: Mapping[str, Any] | None) -> Cells | None:
     if content is None:
         return None
-    return Cells(**{name: tuple(value) if isinstance(value, list) else value for name, value in content.items()})
+    bounds, shares, names, gaps = (tuple(content[name]) for name in ("bounds", "shares", "names", "gaps"))
+    return Cells(content["column"], bounds, shares, names, gaps)
 
 
 def _drop(arc: str, content: Mapping[str, Any]) -> Drop:
