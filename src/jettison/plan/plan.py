@@ -323,8 +323,8 @@ def _listed(content: Mapping[str, Any]) -> dict[str, Any]:
 def _cells(content: Mapping[str, Any] | None) -> Cells | None:
     if content is None:
         return None
-    given: dict[str, Any] = {name: tuple(part) if isinstance(part, list) else part for name, part in content.items()}
-    return Cells(**given)
+    bounds, shares, names, gaps = (tuple(content[name]) for name in ("bounds", "shares", "names", "gaps"))
+    return Cells(content["column"], bounds, shares, names, gaps)
 
 
 def _drop(arc: str, content: Mapping[str, Any]) -> Drop:
