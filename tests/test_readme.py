@@ -57,7 +57,7 @@ def has_fares(folder: Path) -> bool:
 
 @pytest.mark.slow
 def test_the_network_runs_as_written(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, _, _, _ = blocks("python")
+    code, _, _, _, _, _ = blocks("python")
     carry_out(code, tmp_path, lambda: has_fares(tmp_path))
     shown = capsys.readouterr().out
     assert re.search(r"^network taxi: [1-9]\d* batches", shown, re.MULTILINE), shown
@@ -65,8 +65,15 @@ def test_the_network_runs_as_written(spark: SparkSession, tmp_path: Path, capsys
 
 
 @pytest.mark.core
+def test_results_that_are_estimated_have_intervals(capsys: pytest.CaptureFixture[str]) -> None:
+    _, _, _, code, _, _ = blocks("python")
+    exec(code, {})
+    assert "'n', 'income', 'n_low', 'n_high', 'income_low', 'income_high')" in capsys.readouterr().out
+
+
+@pytest.mark.core
 def test_the_network_of_worth_can_be_planned(capsys: pytest.CaptureFixture[str]) -> None:
-    _, code, _, _, _ = blocks("python")
+    _, code, _, _, _, _ = blocks("python")
     names: dict[str, Any] = {}
     exec(code, names)
     assert "join1: join select1 with select2 on order within 10 minutes" in capsys.readouterr().out
@@ -103,7 +110,7 @@ def carry_out_windows(network: Network, sinks: dict[str, Any], spark: SparkSessi
 def test_the_network_of_windows_runs(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from jettison.spark.sinks import memory
 
-    _, _, code, _, _ = blocks("python")
+    _, _, code, _, _, _ = blocks("python")
     names: dict[str, Any] = {}
     exec(code, names)
     assert "per_zone: aggregate 60 seconds every 5 seconds by zone, delay 10 seconds" in (
@@ -118,7 +125,7 @@ def test_the_network_of_windows_runs(spark: SparkSession, tmp_path: Path, capsys
 def test_functions_of_your_own_run(spark: SparkSession, tmp_path: Path) -> None:
     from jettison.spark.sinks import memory
 
-    _, _, _, code, _ = blocks("python")
+    _, _, _, _, code, _ = blocks("python")
     names: dict[str, Any] = {}
     exec(code, names)
     zones = memory()
@@ -134,7 +141,7 @@ def test_the_network_on_kafka_runs_as_written(
 ) -> None:
     from jettison.experiments.producer import producing
 
-    _, _, _, _, code = blocks("python")
+    _, _, _, _, _, code = blocks("python")
     for topic in ("trips", "alerts", "shed", "rejects"):
         broker.create(topic)
     with producing(broker.servers, "trips", Constant(1000.0), 60.0, tmp_path / "sent"):
