@@ -48,6 +48,14 @@ def test_the_ends_of_an_interval_can_be_asked_for_before_the_output_is_declared(
         stream.output("table")
 
 
+def test_a_word_that_is_not_known_is_told_with_its_output() -> None:
+    net = jt.Network("taxi")
+    busy(net).output("table", qos=ESTIMATE)
+    text = to_yaml(net.graph).replace("on_loss: estimate", "on_loss: guess")
+    with pytest.raises(NetworkError, match=r"output 'table': QoS on_loss is 'guess'"):
+        from_yaml(text).graph()
+
+
 @pytest.mark.parametrize("word", ["subset", "ignore"])
 def test_the_other_words_leave_results_as_they_are(word: str) -> None:
     net = jt.Network("taxi")

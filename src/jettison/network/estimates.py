@@ -35,7 +35,7 @@ ESTIMABLE = ("count", "count_if", "sum", "avg", "mean")
 _Q = 1.959963985
 """The normal distribution lies within so many standard deviations with 95 %."""
 _A = f"{WEIGHT} * ({WEIGHT} - 1)"
-_DECIMALS = ("tinyint", "smallint", "int", "bigint")
+_WHOLE = ("tinyint", "smallint", "int", "bigint")
 
 
 @dataclass(frozen=True)
@@ -61,24 +61,23 @@ def estimate(call: Call, kind: str) -> Estimate:
     """How a call of one of the functions that can be estimated is; `kind` is the type of its argument."""
     if call.function in ("count", "count_if"):
         return _count(call)
-    return _sum(call.arguments[0]) if call.function == "sum" else _avg(call.arguments[0], kind)
+    return _sum(call.arguments[0], kind) if call.function == "sum" else _avg(call.arguments[0], kind)
 
 
 def _count(call: Call) -> Estimate:
-    plain = "count(1)" if call.arguments == ("*",) else f"{call.function}({', '.join(call.arguments)})"
     if call.arguments == ("*",):
-        of = "{}"
-    elif call.function == "count_if":
-        of = f"IF({call.arguments[0]}, {{}}, NULL)"
+        partials = ["count(1)", f"sum({WEIGHT} - 1)", f"sum({_A})"]
     else:
-        of = f"IF({' AND '.join(f'({each}) IS NOT NULL' for each in call.arguments)}, {{}}, NULL)"
-    partials = [plain, f"sum({of.format(f'{WEIGHT} - 1')})", f"sum({of.format(_A)})"]
+        there = " AND ".join(f"({each}) IS NOT NULL" for each in call.arguments)
+        counted = call.arguments[0] if call.function == "count_if" else there
+        plain = f"{call.function}({', '.join(call.arguments)})"
+        partials = [plain, *(f"sum(IF({counted}, {each}, NULL))" for each in (f"{WEIGHT} - 1", _A))]
     rows = "(#0 + coalesce(#1, 0D))"
     low, high = _ends(rows, "coalesce(#2, 0D)", rows, f"{_Q}D")
     return Estimate(_summed(partials), _exact("#0", "#1", f"round({rows})"), f"greatest({low}, double(#0))", high)
 
 
-def _sum(of: str) -> Estimate:
+def _sum(of: str, kind: str) -> Estimate:
     x = f"double({of})"
     # what is kept whole adds nothing: 0 times an infinite value would not be 0
     partials = [
@@ -89,14 +88,15 @@ def _sum(of: str) -> Estimate:
     ]
     total = "(double(#0) + coalesce(#1, 0D))"
     low, high = _ends(total, "coalesce(#2, 0D)", "#3", f"{_Q}D")
-    return Estimate(_summed(partials), _exact("#0", "#1", total), low, high)
+    near = f"round({total})" if kind in _WHOLE else total
+    return Estimate(_summed(partials), _exact("#0", "#1", near), low, high)
 
 
 def _avg(of: str, kind: str) -> Estimate:
     x, there = f"double({of})", f"({of}) IS NOT NULL"
     thinned = f"{WEIGHT} > 1 AND {there}"
     partials = [
-        f"sum({x if kind in _DECIMALS or kind == 'string' else of})",
+        f"sum({x if kind in _WHOLE or kind == 'string' else of})",
         f"count({of})",
         f"sum(IF({WEIGHT} > 1, ({WEIGHT} - 1) * {x}, 0D))",
         f"sum(IF({there}, {WEIGHT} - 1, NULL))",
