@@ -6,7 +6,7 @@ for the rate at which tuples arrive, and for a part of what is left over from be
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from jettison.network.marks import BatchMarks
@@ -35,9 +35,12 @@ def closed(plan: Plan) -> tuple[str, ...]:
     return tuple(sorted(name for name, fate in plan.fates.items() if fate.drop_share == 1.0))
 
 
-def most_without_closing(decisions: WindowDecisions, plan: Plan | None) -> dict[str, Drop]:
-    """A plan's drops, with as many windows as may go in place of all of them; without a plan, of all aggregates."""
-    asked = dict.fromkeys(decisions.by_aggregate, 1.0)
+def most_without_closing(
+    decisions: WindowDecisions, plan: Plan | None, spared: Collection[str] = ()
+) -> dict[str, Drop]:
+    """A plan's drops, with as many windows as may go in place of all of them; without a plan, of all aggregates but
+    those that are spared."""
+    asked = {name: 1.0 for name in decisions.by_aggregate if name not in spared}
     if plan is not None:
         asked = {name: fate.drop_share for name, fate in plan.fates.items()}
     shares = {name: min(share, decisions.by_aggregate[name].most_drop_share) for name, share in asked.items()}
@@ -51,10 +54,12 @@ def scheduled(decisions: WindowDecisions, plan: Plan, before: Mapping[str, Fate]
     Where no window goes any more, drops stay until the windows that were decided have closed.
     """
     asked = {name: fate.drop_share for name, fate in plan.fates.items()}
-    fates = {}
+    fates: dict[str, Fate] = {}
     for name in decisions.arcs.fate_arcs:
         decision, old = decisions.by_aggregate.get(name), before.get(name)
-        if decision is not None or old is not None:
+        if decision is not None and decision.counts_rows:
+            fates |= {name: plan.fates[name]} if name in asked else {}
+        elif decision is not None or old is not None:
             fate = _extended(decision, old, asked.get(name, 0.0), marks.newest_us, marks.closing_from_us(name))
             if any(segment.drop_share > 0 for segment in fate.schedule.segments):
                 fates[name] = fate

@@ -110,12 +110,14 @@ class Fate:
     """Which windows of an aggregate are kept: those whose start, in steps of `slide_us`, the schedule keeps.
 
     `slide_us` is the aggregate's slide, or a multiple of it where one decision stands for several windows. `drop_share`
-    is the share of windows that is to go from now on; the schedule knows what was decided before.
+    is the share of windows that is to go from now on; the schedule knows what was decided before. With `counts_rows`
+    windows count rows: starts and steps are numbers of rows, not of microseconds.
     """
 
     slide_us: int
     schedule: Schedule = field(default_factory=Schedule)
     drop_share: float = 0.0
+    counts_rows: bool = False
 
     def __post_init__(self) -> None:
         if self.slide_us <= 0:
@@ -254,7 +256,12 @@ def _content(drop: Drop) -> dict[str, Any]:
         return {"by_key": key if drop.of == 1.0 else {**key, "of": drop.of}}
     if isinstance(drop, Window):
         fates = {
-            name: {"slide_us": each.slide_us, "drop_share": each.drop_share, **each.schedule.to_dict()}
+            name: {
+                "slide_us": each.slide_us,
+                "drop_share": each.drop_share,
+                **each.schedule.to_dict(),
+                **({"counts_rows": True} if each.counts_rows else {}),
+            }
             for name, each in drop.fates.items()
         }
         content = {"fates": fates, "keep": drop.keep}
@@ -274,7 +281,7 @@ def _drop(arc: str, content: Mapping[str, Any]) -> Drop:
     if set(content) == {"window"}:
         given = content["window"]
         fates = {
-            name: Fate(each["slide_us"], Schedule.from_dict(each), each["drop_share"])
+            name: Fate(each["slide_us"], Schedule.from_dict(each), each["drop_share"], each.get("counts_rows", False))
             for name, each in given["fates"].items()
         }
         return Window(fates, given["keep"], given.get("of"))

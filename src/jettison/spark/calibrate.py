@@ -57,7 +57,7 @@ def assumed_profile(graph: Graph) -> Profile:
         fixed_ms=_TRIGGER_MS + _JOB_MS * _jobs(graph),
         read_us={source.name: 0.5 for source in graph.sources},
         drop_us=_DROP_US,
-    )
+    ).completed(graph)
 
 
 def calibrate(

@@ -12,6 +12,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 
 from jettison.network.schema import quoted
+from jettison.network.windows import START
 from jettison.plan.fate import BITS
 from jettison.plan.plan import ByKey, Drop, Fate, Plan, Semantic, Window
 from jettison.plan.window_bits import WORD_BITS
@@ -78,7 +79,8 @@ def is_needed(drop: Window, time: str = TIME) -> str:
     """
     moment = f"unix_micros(CAST({time} AS timestamp))"
     if drop.of is not None:
-        return "true" if not drop.fates else _is_kept(drop.fates[drop.of], moment)
+        fate = drop.fates.get(drop.of)
+        return "true" if fate is None else _is_kept(fate, START if fate.counts_rows else moment)
     if drop.needed is None:
         return "true"
     # `get`, as an index that is null is -1 where Spark shares a part of an expression

@@ -124,6 +124,7 @@ def start(
     kept = check_compiles(spark, graph, frames, tables)
     if profile is not None:
         profile.check(graph)
+        profile = profile.completed(graph)
     folder = Checkpoint(checkpoint or tempfile.mkdtemp(prefix="jettison-"), graph, spark)
     metrics, runner, reader = None, None, None
     try:
