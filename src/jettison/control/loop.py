@@ -21,7 +21,7 @@ from jettison.plan.claims import claimed
 from jettison.plan.count_windows import cheap_results
 from jettison.plan.keys import by_chance, droppable
 from jettison.plan.ladder import LOWEST_KEEP_SHARE, Ladder
-from jettison.plan.plan import Drop, Fate, Infeasible, Keep, Plan, keeps_of
+from jettison.plan.plan import Drop, Fate, Infeasible, Keep, Plan, Window, keeps_of
 from jettison.plan.problem import Problem
 from jettison.plan.roadmap import RoadMap, RoadMapShedder, build_road_map
 from jettison.plan.shedders import SEMANTIC, SHEDDERS, shedder_named
@@ -312,6 +312,13 @@ class Controller:
         """A plan that drops everything, eased to the lowest level at the inputs: what never runs cannot be measured."""
         lowest = min(LOWEST_KEEP_SHARE, self.road_map.ladder.shares[-2])
         names = [source.name for source in self.graph.sources if droppable(self.graph, source.name)]
+        # below an input of which windows need every tuple, what the best plan drops on its branches
+        names += [
+            arc
+            for arc, drop in best.drops.items()
+            if ">" in arc and not isinstance(drop, Window) and droppable(self.graph, arc)
+            if not any(each.name in names for each in self.graph.sources_above(arc.rpartition(">")[0]))
+        ]
         drops: dict[str, Drop] = {name: by_chance(self.graph, name, lowest) for name in names}
         drops |= most_without_closing(self._decisions, None, cheap_results(self.graph, self.profile))
         return replace(claimed(problem, drops, "infeasible"), row=best.row)
