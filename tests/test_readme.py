@@ -116,7 +116,7 @@ def test_the_network_of_windows_runs(spark: SparkSession, tmp_path: Path, capsys
         capsys.readouterr().out.replace("1 minute", "60 seconds")
     )
     zones = memory()
-    carry_out_windows(names["net"], {"zones": zones, "rush": memory()}, spark, tmp_path)
+    carry_out_windows(names["net"], {"zones": zones, "rush": memory(), "last_100": memory()}, spark, tmp_path)
     assert zones.rows
     assert {"zone", "window_start", "window_end", "n", "avg_fare", "half"} == set(zones.rows[0].asDict())
 

@@ -14,6 +14,7 @@ from jettison.network import Graph
 from jettison.plan.plan import Plan
 from jettison.spark.batch import BatchRunner, Measured
 from jettison.spark.checks import check_compiles
+from jettison.spark.count_state import CountState
 from jettison.spark.files import LocalFolder
 from jettison.spark.join_state import JoinState
 from jettison.spark.sinks import MemorySink
@@ -65,7 +66,10 @@ class Hand:
         self.state = SliceState(spark, self.graph, LocalFolder(folder), str(folder), kept.slices)
         joins = JoinState(spark, LocalFolder(folder), str(folder), kept.sides) if kept.sides else None
         self.sinks = {output.name: MemorySink() for output in self.graph.outputs}
-        self.runner = BatchRunner(spark, self.graph, self.sinks, tables, MemorySink(), joins=joins, slices=self.state)
+        counts = CountState(spark, LocalFolder(folder), str(folder), kept.counts) if kept.counts else None
+        self.runner = BatchRunner(
+            spark, self.graph, self.sinks, tables, MemorySink(), joins=joins, slices=self.state, counts=counts
+        )
 
     def run(self, batch: int, rows: Sequence[Row], plan: Plan | None = None) -> Measured:
         return self.runner.run({"trips": frame_of(self.spark, rows)}, batch, plan or Plan(), {"trips": len(rows)})

@@ -73,6 +73,7 @@ def read_profile(origin: str, graph: Graph, spec: ProfileSpec) -> Profile:
     values = {place: _spread(origin, graph, place, rows) for place, rows in spec.values.items()}
     profile = Profile(spec.cost_us, spec.selectivity, spec.fixed_ms, spec.read_us, spec.drop_us, spec.look_us, values)
     profile.check(graph)
+    profile = profile.completed(graph)
     for name, rate in spec.rows_per_s.items():
         _check_rate(f"{origin}: profile.rows_per_s", graph, name, rate)
     return profile

@@ -20,11 +20,12 @@ from jettison.network.graph import Graph
 from jettison.network.marks import BatchMarks
 from jettison.plan.certify import planned_load_us
 from jettison.plan.claims import claimed
+from jettison.plan.count_windows import cheap_results
 from jettison.plan.group_gaps import named_groups
 from jettison.plan.keys import by_chance, droppable
 from jettison.plan.ladder import LOWEST_KEEP_SHARE, Ladder
 from jettison.plan.locations import drop_arcs
-from jettison.plan.plan import Drop, Fate, Infeasible, Keep, Plan, keeps_of
+from jettison.plan.plan import Drop, Fate, Infeasible, Keep, Plan, Window, keeps_of
 from jettison.plan.problem import Problem
 from jettison.plan.roadmap import RoadMap, RoadMapShedder, build_road_map
 from jettison.plan.shedders import SEMANTIC, SHEDDERS, shedder_named
@@ -206,8 +207,8 @@ class Controller:
         self, rows: Mapping[str, float], now_ms: float, queues: Mapping[str, float] | None, fresh: Fresh | None
     ) -> Plan:
         self._learn_rates(rows, now_ms)
-        if not self._decisions.by_aggregate:
-            return self._planned(rows, queues, fresh)
+        if all(decision.counts_rows for decision in self._decisions.by_aggregate.values()):
+            return self._planned(rows, queues, fresh)  # no tuple goes by window
         arriving = self._arriving()
         melting = planned_rows(rows, arriving, self.settings.melt_rate)
         plan = self._planned(melting, queues, fresh)
@@ -357,8 +358,15 @@ class Controller:
         """A plan that drops everything, eased to the lowest level at the inputs: what never runs cannot be measured."""
         lowest = min(LOWEST_KEEP_SHARE, self.road_map.ladder.shares[-2])
         names = [source.name for source in self.graph.sources if droppable(self.graph, source.name)]
+        # below an input of which windows need every tuple, what the best plan drops on its branches
+        names += [
+            arc
+            for arc, drop in best.drops.items()
+            if ">" in arc and not isinstance(drop, Window) and droppable(self.graph, arc)
+            if not any(each.name in names for each in self.graph.sources_above(arc.rpartition(">")[0]))
+        ]
         drops: dict[str, Drop] = {name: by_chance(self.graph, name, lowest) for name in names}
-        drops |= most_without_closing(self._decisions, None)
+        drops |= most_without_closing(self._decisions, None, cheap_results(self.graph, self.profile))
         return replace(claimed(problem, drops, "infeasible"), row=best.row)
 
     def _gradual(self, saved_us: float, needed_us: float) -> float:

@@ -38,11 +38,14 @@ def closed(plan: Plan) -> tuple[str, ...]:
 
 
 def most_without_closing(
-    decisions: WindowDecisions, plan: Plan | None, names: Collection[str] | None = None
+    decisions: WindowDecisions,
+    plan: Plan | None,
+    names: Collection[str] | None = None,
+    spared: Collection[str] = (),
 ) -> dict[str, Drop]:
     """A plan's drops, with as many windows as may go in place of all of them, of these aggregates or all that it
-    closes; without a plan, of all that there are."""
-    shares = dict.fromkeys(decisions.by_aggregate, 1.0)
+    closes; without a plan, of all that there are but those that are spared."""
+    shares = {name: 1.0 for name in decisions.by_aggregate if name not in spared}
     if plan is not None:
         shares = {name: fate.drop_share for name, fate in plan.fates.items()}
     for name in shares.keys() if names is None else names:
@@ -57,10 +60,12 @@ def scheduled(decisions: WindowDecisions, plan: Plan, before: Mapping[str, Fate]
     Where no window goes any more, drops stay until the windows that were decided have closed.
     """
     asked = plan.fates
-    fates = {}
+    fates: dict[str, Fate] = {}
     for name in decisions.arcs.fate_arcs:
         decision, old = decisions.by_aggregate.get(name), before.get(name)
-        if decision is not None or old is not None:
+        if decision is not None and decision.counts_rows:
+            fates |= {name: asked[name]} if name in asked else {}
+        elif decision is not None or old is not None:
             fate = _extended(decision, old, asked.get(name), marks.newest_us, marks.closing_from_us(name))
             if any(segment.drop_share > 0 for each in _lists(fate.schedule) for segment in each):
                 fates[name] = fate

@@ -1,10 +1,12 @@
 """WHAT is declared: operators, quality of service, the graph, its YAML and its pictures. No Spark here."""
 
+from jettison.network.count_windows import CountSpec
 from jettison.network.declare import Network, Stream
 from jettison.network.graph import Graph, arc_head, arc_name
 from jettison.network.operators import (
     Aggregate,
     Apply,
+    CountAggregate,
     Join,
     Operator,
     Output,
@@ -23,6 +25,8 @@ from jettison.network.windows import WindowSpec
 __all__ = [
     "Aggregate",
     "Apply",
+    "CountAggregate",
+    "CountSpec",
     "Graph",
     "Join",
     "Network",

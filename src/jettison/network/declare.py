@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from jettison.errors import NetworkError
+from jettison.network.count_windows import CountSpec, windows_of
 from jettison.network.durations import duration_ms
 from jettison.network.expressions import Expression
 from jettison.network.graph import Graph
@@ -14,6 +15,7 @@ from jettison.network.kafka import Kafka
 from jettison.network.operators import (
     Aggregate,
     Apply,
+    CountAggregate,
     Join,
     Operator,
     Output,
@@ -29,7 +31,6 @@ from jettison.network.operators import (
 from jettison.network.qos import QoS
 from jettison.network.schema import parse_schema
 from jettison.network.user_aggregates import Own
-from jettison.network.windows import window_spec
 
 
 class Network:
@@ -173,6 +174,10 @@ class Stream:
         `delay` says how far behind the newest row a row may come and still be counted (by default "0 seconds"). Event
         time is what the source declares, or the `window_start` of results: it goes with a row wherever that goes, also
         where its column is renamed, changed or left out.
+
+        Windows may count rows instead: `window("100 rows", slide="10 rows", by="symbol")` is, per symbol, the last 100
+        rows every 10 rows. Rows of a batch come behind those of earlier ones; inside it they are in order of event
+        time, then of identity. Such windows need no event time and no delay.
         """
         return Windowed(self, size, slide, (by,) if isinstance(by, str) else tuple(by), delay)
 
@@ -203,6 +208,8 @@ class Windowed:
     >>> busy = trips.window("60 seconds", slide="5 seconds", by=["zone"]).agg(n="count(*)", fare="avg(fare)")
     >>> busy.columns
     ('zone', 'window_start', 'window_end', 'n', 'fare')
+    >>> trips.window("100 rows", by="zone").agg(fare="avg(fare)").columns
+    ('zone', 'window_start', 'window_end', 'fare')
     """
 
     def __init__(self, stream: Stream, size: str, slide: str | None, by: tuple[str, ...], delay: str | None) -> None:
@@ -220,6 +227,8 @@ class Windowed:
         """
         network = self._stream._network
         name = network._name("aggregate", name)
-        window = window_spec(f"aggregate {name!r}", *self._shape)
+        window = windows_of(f"aggregate {name!r}", *self._shape)
         given = (*(aggregates or {}).items(), *named.items())
+        if isinstance(window, CountSpec):
+            return network._add(CountAggregate(name, (self._stream.name,), window, given))
         return network._add(Aggregate(name, (self._stream.name,), window, given))

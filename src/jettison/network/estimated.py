@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from jettison.errors import NetworkError
 from jettison.network.aggregates import parse_call
 from jettison.network.estimates import ESTIMABLE
-from jettison.network.operators import Aggregate, Operator, Output, StreamJoin
+from jettison.network.operators import Aggregate, CountAggregate, Operator, Output, StreamJoin
 from jettison.network.user_aggregates import Own
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def marked(operators: tuple[Operator, ...]) -> tuple[Operator, ...]:
     for operator in reversed(operators):
         if isinstance(operator, Output):
             wanted[operator.name] = {operator.name: operator.qos.on_loss}
-        given = wanted[operator.name] if not isinstance(operator, Aggregate) else {}
+        given = wanted[operator.name] if not isinstance(operator, Aggregate | CountAggregate) else {}
         for tail in operator.inputs:
             wanted[tail] |= given
     found: dict[str, Operator] = {}
@@ -33,6 +33,8 @@ def marked(operators: tuple[Operator, ...]) -> tuple[Operator, ...]:
                 _check(operator, asking, words, found)
             operator = replace(operator, estimated=asking is not None)
             _check_nested(operator, found)
+        if isinstance(operator, CountAggregate):
+            _check_counted(operator, wanted[operator.name], found)
         found[operator.name] = operator
     return tuple(found.values())
 
@@ -64,12 +66,26 @@ def _check(aggregate: Aggregate, output: str, words: dict[str, str], above: dict
 
 def _check_nested(aggregate: Aggregate, above: dict[str, Operator]) -> None:
     for each in _all_above(aggregate, above):
-        if isinstance(each, Aggregate) and (each.estimated or aggregate.estimated):
+        estimated = isinstance(each, Aggregate) and each.estimated
+        if isinstance(each, Aggregate | CountAggregate) and (estimated or aggregate.estimated):
             raise NetworkError(
                 f"aggregate {aggregate.name!r} is made of results of aggregate {each.name!r}, and one of them is "
                 f"estimated (on_loss='estimate'): an estimate of estimates has no interval here. Aggregate the rows "
                 f"themselves, or use on_loss='subset'."
             )
+
+
+def _check_counted(aggregate: CountAggregate, words: dict[str, str], above: dict[str, Operator]) -> None:
+    """Windows of rows are others when rows are missing, so nothing is estimated of them, or by them."""
+    asking = next((output for output, word in words.items() if word == "estimate"), None)
+    estimated = [each for each in _all_above(aggregate, above) if isinstance(each, Aggregate) and each.estimated]
+    if asking is not None or estimated:
+        who = f"output {asking!r}" if asking is not None else f"what aggregate {estimated[0].name!r} above it leads to"
+        raise NetworkError(
+            f"aggregate {aggregate.name!r} counts rows to tell where a window ends, and {who} wants "
+            f"on_loss='estimate': without the rows that go, its windows would be others. Use windows of time, or "
+            f"on_loss='subset'."
+        )
 
 
 def _all_above(operator: Operator, found: dict[str, Operator]) -> list[Operator]:

@@ -20,6 +20,7 @@ from jettison.network.kafka import Kafka
 from jettison.network.operators import (
     Aggregate,
     Apply,
+    CountAggregate,
     Join,
     Operator,
     Output,
@@ -110,7 +111,12 @@ class Graph:
 
     @cached_property
     def aggregates(self) -> tuple[Aggregate, ...]:
+        """Those of windows of event time."""
         return tuple(operator for operator in self.operators if isinstance(operator, Aggregate))
+
+    @cached_property
+    def count_aggregates(self) -> tuple[CountAggregate, ...]:
+        return tuple(operator for operator in self.operators if isinstance(operator, CountAggregate))
 
     @cached_property
     def consumers(self) -> dict[str, tuple[str, ...]]:
@@ -204,7 +210,7 @@ class Graph:
 
     def _windowed(self, name: str) -> bool:
         tails = self.by_name[name].inputs
-        return any(isinstance(self.by_name[tail], Aggregate) or self._windowed(tail) for tail in tails)
+        return any(isinstance(self.by_name[tail], Aggregate | CountAggregate) or self._windowed(tail) for tail in tails)
 
     @cached_property
     def segment_ends(self) -> dict[str, str]:
@@ -324,7 +330,7 @@ def _columns_of(operator: Operator, found: dict[str, Columns], coming: Sequence[
         return join_columns(element, operator, here)
     elif isinstance(operator, StreamJoin):
         return stream_join_columns(element, operator, here, found[operator.inputs[1]])
-    elif isinstance(operator, Aggregate):
+    elif isinstance(operator, Aggregate | CountAggregate):
         for text in operator.reads:
             check_columns(element, text, here, also=coming)
         return operator.columns

@@ -13,6 +13,7 @@ from jettison.network.expressions import is_whole_star, passed_column, result_na
 from jettison.network.graph import Graph
 from jettison.network.operators import (
     Aggregate,
+    CountAggregate,
     Join,
     Operator,
     Output,
@@ -62,7 +63,7 @@ def _before(graph: Graph, name: str, column: str) -> list[tuple[str, str]]:
     elif isinstance(operator, WithColumns):
         made = {made.lower(): expression for made, expression in operator.columns}
         theirs = passed_column(made[column.lower()]) if column.lower() in made else column
-    elif isinstance(operator, Aggregate):
+    elif isinstance(operator, Aggregate | CountAggregate):
         theirs = next((name for name in operator.window.by if name.lower() == column.lower()), None)
     else:
         theirs = column if isinstance(operator, Where | Union | Join | StreamJoin | Output) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jettison.network.expressions import all_used_columns
 from jettison.network.graph import Graph
-from jettison.network.operators import Aggregate, Join, Select, StreamJoin, Where, WithColumns
+from jettison.network.operators import Aggregate, CountAggregate, Join, Select, StreamJoin, Where, WithColumns
 
 
 def needed_columns(graph: Graph, name: str) -> tuple[str, ...] | None:
@@ -36,7 +36,7 @@ def _used(graph: Graph, name: str) -> set[str] | None:
         return None  # rows that wait for partners are kept whole, so that what is declared below may change meanwhile
     if isinstance(operator, Select):
         return _all(operator.expressions)
-    if isinstance(operator, Aggregate):
+    if isinstance(operator, Aggregate | CountAggregate):
         used = _all(tuple(call for _, call in operator.aggregates if isinstance(call, str)))
         own = (column for _, call in operator.aggregates if not isinstance(call, str) for column in call.columns)
         return None if used is None else used | {column.lower() for column in (*operator.window.by, *own)}

@@ -9,6 +9,7 @@ from typing import Any
 
 from jettison.errors import NetworkError
 from jettison.network.aggregates import parse_call
+from jettison.network.count_windows import CountSpec
 from jettison.network.estimates import interval_names
 from jettison.network.expressions import Expression
 from jettison.network.kafka import VALUES, Kafka
@@ -196,13 +197,7 @@ class Aggregate:
     estimated: bool = False
 
     def __post_init__(self) -> None:
-        element = f"aggregate {self.name!r}"
-        if not self.aggregates:
-            raise NetworkError(f"{element}: name at least one aggregate, such as .agg(n='count(*)').")
-        for _, call in self.aggregates:
-            if not isinstance(call, Own):
-                parse_call(element, call)
-        check_names(element, self.columns)
+        _check_aggregates(f"aggregate {self.name!r}", self.aggregates, self.columns)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -213,8 +208,36 @@ class Aggregate:
     @property
     def reads(self) -> tuple[str, ...]:
         """What is computed of rows, in SQL: `by` columns, arguments of functions."""
-        own = [quoted(name) for _, call in self.aggregates if isinstance(call, Own) for name in call.columns]
-        return (*map(quoted, self.window.by), *(call for _, call in self.aggregates if isinstance(call, str)), *own)
+        return _reads(self.window.by, self.aggregates)
+
+
+@dataclass(frozen=True)
+class CountAggregate:
+    """Aggregates of windows that count rows: the same functions, over the rows of a group one after the other.
+
+    A result has the `by` columns, `window_start` and `window_end`, then the aggregates. Those two are numbers of rows:
+    that of the window's first row in its group, and that of the row behind its last. A result takes the place of the
+    window's last row: its event time, if rows have one, and its identity are that row's. It is given once, in the batch
+    in which that row comes. In an overload whole results go, unless the output is `approximate`.
+    """
+
+    name: str
+    inputs: tuple[str, ...]
+    window: CountSpec
+    aggregates: tuple[tuple[str, str | Own], ...]
+
+    def __post_init__(self) -> None:
+        _check_aggregates(f"aggregate {self.name!r}", self.aggregates, self.columns)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of a result."""
+        return (*self.window.by, START, END, *(name for name, _ in self.aggregates))
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """What is computed of rows, in SQL: `by` columns, arguments of functions."""
+        return _reads(self.window.by, self.aggregates)
 
 
 @dataclass(frozen=True)
@@ -248,7 +271,9 @@ class Output:
     quality: bool = False
 
 
-Operator = Source | Where | Select | WithColumns | Union | Join | StreamJoin | Aggregate | Apply | Output
+Operator = (
+    Source | Where | Select | WithColumns | Union | Join | StreamJoin | Aggregate | CountAggregate | Apply | Output
+)
 
 
 def kind_of(operator: Operator) -> str:
@@ -257,6 +282,20 @@ def kind_of(operator: Operator) -> str:
     >>> kind_of(WithColumns("x", ("trips",), (("a", "1"),)))
     'with_columns'
     """
-    if isinstance(operator, StreamJoin):
-        return "join"
+    if isinstance(operator, StreamJoin | CountAggregate):
+        return "join" if isinstance(operator, StreamJoin) else "aggregate"
     return "with_columns" if isinstance(operator, WithColumns) else type(operator).__name__.lower()
+
+
+def _check_aggregates(element: str, aggregates: tuple[tuple[str, str | Own], ...], columns: tuple[str, ...]) -> None:
+    if not aggregates:
+        raise NetworkError(f"{element}: name at least one aggregate, such as .agg(n='count(*)').")
+    for _, call in aggregates:
+        if not isinstance(call, Own):
+            parse_call(element, call)
+    check_names(element, columns)
+
+
+def _reads(by: tuple[str, ...], aggregates: tuple[tuple[str, str | Own], ...]) -> tuple[str, ...]:
+    own = [quoted(name) for _, call in aggregates if isinstance(call, Own) for name in call.columns]
+    return (*map(quoted, by), *(call for _, call in aggregates if isinstance(call, str)), *own)

@@ -6,11 +6,13 @@ import html
 import re
 from collections.abc import Mapping
 
+from jettison.network.count_windows import CountSpec, rows_text
 from jettison.network.durations import duration_text
 from jettison.network.graph import Graph, arc_name
 from jettison.network.operators import (
     Aggregate,
     Apply,
+    CountAggregate,
     Join,
     Operator,
     Output,
@@ -55,7 +57,7 @@ def describe(operator: Operator) -> str:
         delay = f", delay {duration_text(operator.delay_ms)}" if operator.delay_ms else ""
         streams = " with ".join(operator.inputs)
         detail = f"{streams} on {', '.join(operator.on)} within {duration_text(operator.within_ms)}{delay}"
-    elif isinstance(operator, Aggregate):
+    elif isinstance(operator, Aggregate | CountAggregate):
         detail = f"{_windows(operator)}: {', '.join(f'{name} = {call}' for name, call in operator.aggregates)}"
     elif isinstance(operator, Apply):
         detail = operator.function if isinstance(operator.function, str) else _function_name(operator.function)
@@ -64,10 +66,13 @@ def describe(operator: Operator) -> str:
     return _line(f"{kind} {detail}")
 
 
-def _windows(aggregate: Aggregate) -> str:
+def _windows(aggregate: Aggregate | CountAggregate) -> str:
     window = aggregate.window
-    slide = "" if window.tumbling else f" every {duration_text(window.slide_us / 1000)}"
     by = f" by {', '.join(window.by)}" if window.by else ""
+    if isinstance(window, CountSpec):
+        every = "" if window.tumbling else f" every {rows_text(window.slide_rows)}"
+        return f"{rows_text(window.size_rows)}{every}{by}"
+    slide = "" if window.tumbling else f" every {duration_text(window.slide_us / 1000)}"
     delay = f", delay {duration_text(window.delay_us / 1000)}" if window.delay_us else ""
     return f"{duration_text(window.size_us / 1000)}{slide}{by}{delay}"
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jettison.network.graph import Graph
-from jettison.network.operators import Aggregate, Apply, Output, StreamJoin
+from jettison.network.operators import Aggregate, Apply, CountAggregate, Output, StreamJoin
 
 
 @dataclass(frozen=True)
@@ -128,10 +128,16 @@ def meets_windows(graph: Graph, arc: str) -> bool:
     waiting = [head]
     while waiting:
         name = waiting.pop()
-        if isinstance(graph.by_name[name], Aggregate):
+        if isinstance(graph.by_name[name], Aggregate | CountAggregate):
             return True
         waiting += graph.consumers[name]
-    return bool(tail) and bool(isinstance(graph.by_name[tail], Aggregate) or results_above(graph, tail)[0])
+    waiting = [tail] if tail else []
+    while waiting:
+        operator = graph.by_name[waiting.pop()]
+        if isinstance(operator, Aggregate | CountAggregate):
+            return True
+        waiting += operator.inputs
+    return False
 
 
 def readers_below(graph: Graph, name: str) -> set[str]:
@@ -146,9 +152,8 @@ def readers_below(graph: Graph, name: str) -> set[str]:
     >>> readers_below(net.graph, "trips")
     {'minutes'}
     """
-    return set(
-        _readers(graph, name, {member.name: group.name for group in slice_groups(graph) for member in group.members})
-    )
+    groups = {member.name: group.name for group in slice_groups(graph) for member in group.members}
+    return set(_readers(graph, name, groups | {each.name: each.name for each in graph.count_aggregates}))
 
 
 def _readers(graph: Graph, name: str, groups: dict[str, str]) -> Iterator[str]:

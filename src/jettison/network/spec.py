@@ -16,12 +16,14 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from jettison.errors import NetworkError
+from jettison.network.count_windows import CountSpec, rows_text, windows_of
 from jettison.network.durations import duration_ms, duration_text
 from jettison.network.graph import Graph
 from jettison.network.kafka import Kafka
 from jettison.network.operators import (
     Aggregate,
     Apply,
+    CountAggregate,
     Join,
     Operator,
     Output,
@@ -36,7 +38,7 @@ from jettison.network.operators import (
 from jettison.network.qos import QoS
 from jettison.network.schema import as_ddl, parse_schema
 from jettison.network.value import Value
-from jettison.network.windows import window_spec
+from jettison.network.windows import WindowSpec
 
 _KINDS = ("where", "select", "with_columns", "union", "join", "join_stream", "window", "apply")
 
@@ -117,7 +119,7 @@ class SourceSpec(_Strict):
 
 
 class WindowsSpec(_Strict):
-    """Windows of event time; see `jettison.network.windows`."""
+    """Windows of event time, or of rows; see `jettison.network.windows` and `count_windows`."""
 
     size: str
     slide: str | None = None
@@ -305,10 +307,24 @@ def _operator(name: str, spec: OperatorSpec) -> Operator:
         return StreamJoin(name, (*inputs, spec.join_stream), spec.on, within_ms, spec.how, delay_ms)
     if spec.window is not None and spec.agg is not None:
         given = spec.window
-        window = window_spec(f"aggregate {name!r}", given.size, given.slide, given.by, given.delay)
+        window = windows_of(f"aggregate {name!r}", given.size, given.slide, given.by, given.delay)
+        if isinstance(window, CountSpec):
+            return CountAggregate(name, inputs, window, tuple(spec.agg.items()))
         return Aggregate(name, inputs, window, tuple(spec.agg.items()))
     assert spec.apply is not None
     return Apply(name, inputs, spec.apply, spec.columns)
+
+
+def _window_dict(window: WindowSpec | CountSpec) -> dict[str, Any]:
+    if isinstance(window, CountSpec):
+        slide = None if window.tumbling else rows_text(window.slide_rows)
+        return {"size": rows_text(window.size_rows), "slide": slide, "by": list(window.by)}
+    return {
+        "size": duration_text(window.size_us / 1000),
+        "slide": None if window.tumbling else duration_text(window.slide_us / 1000),
+        "by": list(window.by),
+        "delay": duration_text(window.delay_us / 1000) if window.delay_us else None,
+    }
 
 
 def _source_dict(source: Source) -> dict[str, Any]:
@@ -348,14 +364,8 @@ def _operator_dict(operator: Operator) -> dict[str, Any]:
         if operator.delay_ms:
             band["delay"] = duration_text(operator.delay_ms)
         return {"of": left, "join_stream": right, "on": list(operator.on), **band}
-    if isinstance(operator, Aggregate):
-        window = operator.window
-        shape = {
-            "size": duration_text(window.size_us / 1000),
-            "slide": None if window.tumbling else duration_text(window.slide_us / 1000),
-            "by": list(window.by),
-            "delay": duration_text(window.delay_us / 1000) if window.delay_us else None,
-        }
+    if isinstance(operator, Aggregate | CountAggregate):
+        shape = _window_dict(operator.window)
         for column, call in operator.aggregates:
             if not isinstance(call, str):
                 raise NetworkError(f"{element}: {column!r} is of your own, in Python: YAML can say SQL only.")

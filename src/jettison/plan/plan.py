@@ -134,12 +134,14 @@ class Fate:
     `slide_us` is the aggregate's slide, or a multiple of it where one decision stands for several windows. `drop_share`
     is the share of windows that is to go from now on; the schedule knows what was decided before. With `cells`, lists
     of the schedule that are called after the number of a cell are for the groups in it.
+    With `counts_rows` windows count rows: starts and steps are numbers of rows, not of microseconds.
     """
 
     slide_us: int
     schedule: Schedule = field(default_factory=Schedule)
     drop_share: float = 0.0
     cells: Cells | None = None
+    counts_rows: bool = False
 
     def __post_init__(self) -> None:
         if self.slide_us <= 0:
@@ -304,6 +306,7 @@ def _content(drop: Drop) -> dict[str, Any]:
                 "drop_share": each.drop_share,
                 **each.schedule.to_dict(),
                 **({} if each.cells is None else {"cells": _listed(vars(each.cells))}),
+                **({"counts_rows": True} if each.counts_rows else {}),
             }
             for name, each in drop.fates.items()
         }
@@ -343,7 +346,13 @@ def _drop(arc: str, content: Mapping[str, Any]) -> Drop:
     if set(content) == {"window"}:
         given = content["window"]
         fates = {
-            name: Fate(each["slide_us"], Schedule.from_dict(each), each["drop_share"], _cells(each.get("cells")))
+            name: Fate(
+                each["slide_us"],
+                Schedule.from_dict(each),
+                each["drop_share"],
+                _cells(each.get("cells")),
+                each.get("counts_rows", False),
+            )
             for name, each in given["fates"].items()
         }
         return Window(fates, given["keep"], given.get("of"), cells=tuple(given.get("cells", ())))

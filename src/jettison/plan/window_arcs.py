@@ -7,6 +7,8 @@ on arcs out of a split, and out of an aggregate whose results are put into windo
 
 Needs are followed against the stream through filters, maps, unions and joins with tables (`plan.needs`). A function
 in `apply` and a join of streams end that: who knows what they make of the tuples around, so all is needed there.
+Windows that count rows need all too, for a row that is missing gives others its number (thesis 4.10.2). Their results
+are judged where they come out.
 """
 
 from __future__ import annotations
@@ -16,8 +18,9 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 
 from jettison.errors import PlanError
+from jettison.network.count_windows import CountSpec
 from jettison.network.graph import Graph, arc_head, arc_name
-from jettison.network.operators import Aggregate, Apply, Output, StreamJoin
+from jettison.network.operators import Aggregate, Apply, CountAggregate, Output, StreamJoin
 from jettison.network.slices import results_above, slice_groups
 from jettison.plan.needs import Needs, WinDrop, needed_intervals, through, union
 from jettison.plan.plan import Fate, Plan, Window
@@ -53,16 +56,21 @@ class WindowArcs:
             arcs = list(self._fate_arcs(aggregate.name))
             if arcs and None not in arcs:
                 found[aggregate.name] = tuple(arc for arc in arcs if arc is not None)
+        for counted in self._graph.count_aggregates:
+            leaving = self._graph.arcs_out_of(counted.name)  # only there is the window's number at hand
+            if tuple(self._fate_arcs(counted.name)) == leaving:
+                found[counted.name] = leaving
         return found
 
     @cached_property
     def deciding(self) -> frozenset[str]:
         """Aggregates whose results an output gets, those that cannot be judged included."""
-        return frozenset(each.name for each in self._graph.aggregates if any(True for _ in self._fate_arcs(each.name)))
+        names = [each.name for each in self._graph.aggregates] + [each.name for each in self._graph.count_aggregates]
+        return frozenset(name for name in names if any(True for _ in self._fate_arcs(name)))
 
     def _fate_arcs(self, name: str) -> Iterator[str | None]:
         for head in self._graph.consumers[name]:
-            if isinstance(self._graph.by_name[head], Aggregate):
+            if isinstance(self._graph.by_name[head], Aggregate | CountAggregate):
                 continue
             for_outputs, for_windows = self._leads(head)
             if for_outputs and not for_windows:
@@ -77,7 +85,7 @@ class WindowArcs:
         operator = self._graph.by_name[name]
         if isinstance(operator, Output):
             return True, False
-        if isinstance(operator, Aggregate):
+        if isinstance(operator, Aggregate | CountAggregate):
             return False, True
         below = [self._leads(head) for head in self._graph.consumers[name]]
         return any(outputs for outputs, _ in below), any(windows for _, windows in below)
@@ -92,7 +100,7 @@ class WindowArcs:
         operator = self._graph.by_name[name]
         if behind and not self._leads(name)[1]:
             return frozenset()  # what outputs get of results is for the fate to say
-        if isinstance(operator, Output | Apply | StreamJoin):
+        if isinstance(operator, Output | Apply | StreamJoin | CountAggregate):
             return None
         found = frozenset(self.sharing(name)) & self.deciding
         within = behind or isinstance(operator, Aggregate)
@@ -113,7 +121,7 @@ class WindowArcs:
         tail = arc.rpartition(">")[0]
         if not tail:
             return False
-        if isinstance(self._graph.by_name[tail], Aggregate):
+        if isinstance(self._graph.by_name[tail], Aggregate | CountAggregate):
             return True
         above, rows = results_above(self._graph, tail)
         return bool(above) and not rows
@@ -150,14 +158,19 @@ class WindowArcs:
         return math.gcd(*(part for each in self.below(arc) for part in (each.window.size_us, each.window.slide_us)))
 
     def below(self, arc: str) -> tuple[Aggregate, ...]:
-        """The aggregates that an arc leads to."""
+        """The aggregates of event time that an arc leads to."""
+        found = self.names_below(arc)
+        return tuple(each for each in self._graph.aggregates if each.name in found)
+
+    def names_below(self, arc: str) -> set[str]:
+        """The operators that an arc leads to, with all whose rows they share."""
         found, waiting = set(), [arc_head(arc)]
         while waiting:
             name = waiting.pop()
             found.add(name)
             waiting += self._graph.consumers[name]
             waiting += [each for each in self.sharing(name) if each not in found]
-        return tuple(each for each in self._graph.aggregates if each.name in found)
+        return found
 
     def needs(self, arc: str, fates: Mapping[str, Fate], low_us: int, high_us: int) -> Needs:
         """The ticks of an early arc, from one up to, not including, another, that kept windows need."""
@@ -209,12 +222,15 @@ class WindowArcs:
                 )
         for name, fate in fates.items():
             aggregate = self._graph.by_name.get(name)
-            if not isinstance(aggregate, Aggregate) or name not in self.fate_arcs:
+            if not isinstance(aggregate, Aggregate | CountAggregate) or name not in self.fate_arcs:
                 raise PlanError(f"window drop: {name!r} is no aggregate whose results can be judged.")
-            if fate.slide_us % aggregate.window.slide_us:
+            window = aggregate.window
+            slide, unit = (window.slide_rows, "rows") if isinstance(window, CountSpec) else (window.slide_us, "us")
+            judged = "rows" if fate.counts_rows else "us"
+            if fate.slide_us % slide or judged != unit:
                 raise PlanError(
-                    f"window drop: {name!r} is judged every {fate.slide_us} us, which is no multiple of its slide of "
-                    f"{aggregate.window.slide_us} us."
+                    f"window drop: {name!r} is judged every {fate.slide_us} {judged}, which is no multiple of its "
+                    f"slide of {slide} {unit}."
                 )
             for arc in self.fate_arcs[name]:
                 judging = plan.drops.get(arc)

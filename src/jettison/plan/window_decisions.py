@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from jettison.network.graph import Graph, arc_head
-from jettison.network.operators import Aggregate, Output
-from jettison.plan.fate import most_drop_share
+from jettison.network.operators import Aggregate, CountAggregate, Output
+from jettison.plan.fate import Schedule, Segment, most_drop_share
 from jettison.plan.plan import Fate
 from jettison.plan.window_arcs import WindowArcs
 
@@ -36,6 +36,8 @@ class Decision:
     step_us: int
     gap: int
     seed: str
+    counts_rows: bool = False
+    """Whether steps are rows, not microseconds."""
 
     @property
     def most_drop_share(self) -> float:
@@ -81,7 +83,7 @@ class WindowDecisions:
                 operator = self._graph.by_name[head]
                 if isinstance(operator, Output):
                     found.append(operator)
-                elif not isinstance(operator, Aggregate):
+                elif not isinstance(operator, Aggregate | CountAggregate):
                     waiting.append(head)
         return found
 
@@ -95,7 +97,7 @@ class WindowDecisions:
         if not self._every:
             return True
         tail = arc.rpartition(">")[0]
-        if any(each.name in self.guarded for each in self.arcs.below(arc)):
+        if self.guarded & self.arcs.names_below(arc):
             return False
         return not any(self._reaches(name, tail) for name in self._every)
 
@@ -125,7 +127,18 @@ class WindowDecisions:
             joint = self._joint(names, own)
             if joint is not None:
                 own |= dict.fromkeys(names, joint)
-        return own
+        return own | self._counted()
+
+    def _counted(self) -> dict[str, Decision]:
+        """Decisions about windows that count rows. Nothing goes early there, so that a small gap is as good as any."""
+        found = {}
+        for each in self._graph.count_aggregates:
+            if each.name in self.guarded and each.name in self.arcs.fate_arcs:
+                gaps = [output.qos.gap for output in self._outputs(each.name)]
+                gap = min(LEAST_GAP if wanted is None else wanted for wanted in gaps)
+                if gap > 0:
+                    found[each.name] = Decision(each.window.slide_rows, gap, each.name, counts_rows=True)
+        return found
 
     def _gap(self, aggregate: Aggregate, output: Output) -> int:
         if output.qos.gap is not None:
@@ -285,7 +298,7 @@ class WindowDecisions:
     def fates(self, drop_shares: Mapping[str, float]) -> dict[str, Fate]:
         """What is asked for, as fates whose schedules are still to be filled in."""
         return {
-            name: Fate(decision.step_us, drop_share=min(share, decision.most_drop_share) if share < 1.0 else 1.0)
+            name: _fate(decision, min(share, decision.most_drop_share) if share < 1.0 else 1.0)
             for name, decision in self.by_aggregate.items()
             if (share := drop_shares.get(name, 0.0)) > 0
         }
@@ -298,6 +311,16 @@ def decisions_of(graph: Graph) -> WindowDecisions:
         known = graph.__dict__["_window_decisions"] = WindowDecisions(graph)
     assert isinstance(known, WindowDecisions)
     return known
+
+
+def _fate(decision: Decision, drop_share: float) -> Fate:
+    """A fate, its schedule to be filled in, unless windows count rows: of those all groups begin anew where they are,
+    and no tuple has gone for the sake of a fate. So what goes may change with every plan; heads of blocks stay where
+    they are, and so the gap is held."""
+    if not decision.counts_rows:
+        return Fate(decision.step_us, drop_share=drop_share)
+    schedule = Schedule((Segment(0, drop_share, decision.gap, decision.seed),))
+    return Fate(decision.step_us, schedule, drop_share, counts_rows=True)
 
 
 def _saved(size_us: int, step_us: int, gap: int) -> float:

@@ -83,7 +83,9 @@ def simulate(
     graph.check_complete()
     if planned_as is not None and planned_as.arcs != graph.arcs:
         raise StartError(f"planned_as has other arcs than network {graph.name!r}: only the QoS of outputs may differ.")
-    true = truth or profile
+    profile.check(graph)
+    profile = profile.completed(graph)
+    true = profile if truth is None else truth.completed(graph)
     true.check(graph)
     cells = Cells(graph, true)
     chance = Chance(seed, noise=noise, slowness_share=noise_share, pace=pace)

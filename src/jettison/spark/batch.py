@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from jettison.errors import SinkError
 from jettison.network.graph import Graph
-from jettison.network.operators import Aggregate, Output, Source, StreamJoin
+from jettison.network.operators import Aggregate, CountAggregate, Output, Source, StreamJoin
 from jettison.network.schema import quoted
 from jettison.network.slices import complete_after_us, readers_below
 from jettison.plan.plan import Plan
@@ -30,6 +30,7 @@ from jettison.spark.compile import (
     newest_metric,
     newest_place,
 )
+from jettison.spark.count_state import CountState
 from jettison.spark.drops import HIDDEN, IDENTITY, TIME, passes
 from jettison.spark.join_state import JoinState
 from jettison.spark.reasons import reason_of
@@ -81,6 +82,7 @@ class BatchRunner:
         on_shed: ShedSinks | None = None,
         joins: JoinState | None = None,
         slices: SliceState | None = None,
+        counts: CountState | None = None,
     ) -> None:
         self._spark = spark
         self._graph = graph
@@ -90,6 +92,7 @@ class BatchRunner:
         self._on_shed = on_shed or ShedSinks(graph, {})
         self._joins = joins
         self._slices = slices
+        self._counts = counts
         self._complete_s = {output.name: complete_after_us(graph, output.name) / 1e6 for output in graph.outputs}
         self._window_arcs = WindowArcs(graph)
         self.shared: frozenset[str] = frozenset()
@@ -107,8 +110,9 @@ class BatchRunner:
         self._pool.shutdown(wait=False)
         if self._joins is not None:
             self._joins.close()
-        if self._slices is not None:
-            self._slices.close()
+        for state in (self._slices, self._counts):
+            if state is not None:
+                state.close()
 
     def run(self, raw: Mapping[str, DataFrame], batch: int, plan: Plan, rows: Mapping[str, int]) -> Measured:
         """Write every output of a batch."""
@@ -121,6 +125,7 @@ class BatchRunner:
         live = [output for output in self._graph.outputs if not closed.issuperset(self._graph.arcs_into(output.name))]
         shared = self._worth_sharing(live)
         joins = None if self._joins is None else self._joins.of_batch(batch)
+        counts = None if self._counts is None else self._counts.of_batch(batch, session)
         compiler = Compiler(
             self._graph,
             raw,
@@ -130,8 +135,9 @@ class BatchRunner:
             self.known,
             self._on_shed.tails,
             joins,
-            closed if joins is not None or slices is not None else frozenset(),
+            closed if (joins, slices, counts) != (None, None, None) else frozenset(),
             slices,
+            counts,
         )
         jobs: dict[str, Future[_Written]] = {}
         aside: dict[str, Future[float]] = {}
@@ -139,6 +145,9 @@ class BatchRunner:
         count = not self._told_by_slices(plan)
         try:
             self._keep_first(compiler, closed, count=count)
+            if counts is not None and counts.quiet:
+                closed = self._closed_arcs(plan, rows, counts.quiet | (frozenset() if slices is None else slices.quiet))
+                live = [each for each in live if not closed.issuperset(self._graph.arcs_into(each.name))]
             for output in live:
                 frame = compiler.output(output.name, count=count)
                 columns = self.known.columns(output.name, frame)
@@ -157,12 +166,17 @@ class BatchRunner:
                 self._kept_aside(name, batch, keeping)
             if slices is not None:
                 slices.finish(lambda: self._newest_us(compiler, raw, plan))
+            if counts is not None:
+                counts.finish()
             written = time.time()
             measured = self._measure(compiler, raw, plan, rows, finished)
             for kept in (joins, slices):
                 if kept is not None:
                     measured.late.update(kept.late)
                     measured.parts_ms.update(kept.parts_ms)
+            if counts is not None:
+                measured.failed.update(counts.failed)
+                measured.parts_ms.update(counts.parts_ms)
             if slices is not None:
                 measured.failed.update(slices.failed)
                 measured.groups.update(slices.groups)
@@ -177,8 +191,9 @@ class BatchRunner:
             running: list[Future[Any]] = [*jobs.values(), *aside.values()]
             for job in running:
                 job.cancel()
-            if slices is not None:
-                slices.close()
+            for windows in (slices, counts):
+                if windows is not None:
+                    windows.close()
             wait(running)  # a job of a failed batch must not write on while the batch is repeated
             for frame in compiler.persisted.values():
                 frame.unpersist()
@@ -194,7 +209,7 @@ class BatchRunner:
             if not operator.inputs and (rows.get(operator.name, 0) == 0 or plan.closes(operator.name)):
                 closed.update(entering)
             windowed = isinstance(operator, Aggregate)
-            nothing = operator.name in quiet if windowed else closed.issuperset(entering)
+            nothing = operator.name in quiet or (not windowed and closed.issuperset(entering))
             leaving = self._graph.arcs_out_of(operator.name)
             closed.update(arc for arc in leaving if nothing or plan.closes(arc))
         return frozenset(closed)
@@ -205,6 +220,8 @@ class BatchRunner:
         source = self._graph.sources[0]
         if plan.arcs or source.payload is not None or valued_columns(self._graph, source.name):
             return False
+        if self._graph.count_aggregates:
+            return False  # their slices say nothing of times
         shapes = [] if self._slices is None else list(self._slices.shapes.values())
         direct = bool(shapes) and all(shape.group.tail == source.name for shape in shapes)
         return direct and len(self._graph.sources) == 1
@@ -236,7 +253,7 @@ class BatchRunner:
         the rows of this one."""
         for operator in self._graph.operators:
             joins = isinstance(operator, StreamJoin) and not closed.issuperset(self._graph.arcs_into(operator.name))
-            if (joins and self._joins is not None) or isinstance(operator, Aggregate):
+            if (joins and self._joins is not None) or isinstance(operator, Aggregate | CountAggregate):
                 compiler.output(operator.name, count=count)
 
     def _value_metrics(self, output: Output) -> list[str]:

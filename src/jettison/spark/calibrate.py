@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from jettison.network.graph import Graph
-from jettison.network.operators import Aggregate, Operator, Output, Select, Source, WithColumns
+from jettison.network.operators import Aggregate, CountAggregate, Operator, Output, Select, Source, WithColumns
 from jettison.network.schema import quoted
 from jettison.network.slices import readers_below, slice_groups
 from jettison.plan.plan import Plan
@@ -57,7 +57,7 @@ def assumed_profile(graph: Graph) -> Profile:
         fixed_ms=_TRIGGER_MS + _JOB_MS * _jobs(graph),
         read_us={source.name: 0.5 for source in graph.sources},
         drop_us=_DROP_US,
-    )
+    ).completed(graph)
 
 
 def calibrate(
@@ -109,6 +109,8 @@ def _calibrated(
         if isinstance(operator, Aggregate):
             read = sum(counts.values()) / max(1, sum(rows.values()))
             flow[operator.name] *= _steady_share(operator, compiler, flow, read)
+        if isinstance(operator, CountAggregate):  # in a sample most groups have too few rows for a window
+            flow[operator.name] = flow[operator.inputs[0]] / operator.window.slide_rows
         if operator.inputs:
             entering = sum(flow[tail] for tail in operator.inputs)
             before_ms = sum(times_ms[tail] for tail in operator.inputs) - empty_ms * (len(operator.inputs) - 1)
@@ -189,7 +191,8 @@ def _look_us(source: Source, rows: DataFrame, columns: Sequence[str]) -> float:
 
 def _jobs(graph: Graph) -> int:
     """Jobs of a batch: one per output, for every join of streams the two that write what waits, and one for slices."""
-    return len(graph.outputs) + 2 * len(graph.stream_joins) + len(slice_groups(graph))
+    sliced = len(slice_groups(graph)) + len(graph.count_aggregates)
+    return len(graph.outputs) + 2 * len(graph.stream_joins) + sliced
 
 
 def _steady_share(aggregate: Aggregate, compiler: Compiler, flow: Mapping[str, float], read_share: float) -> float:
@@ -242,7 +245,7 @@ def _repeated(
     together = _together(graph)
 
     def times(name: str) -> int:
-        if name in shared or isinstance(graph.by_name[name], Output | Aggregate):
+        if name in shared or isinstance(graph.by_name[name], Output | Aggregate | CountAggregate):
             return 1
         return max(1, sum(times(head) for head in dict.fromkeys(together.get(h, h) for h in graph.consumers[name])))
 

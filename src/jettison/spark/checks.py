@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -16,6 +16,7 @@ from jettison.network.operators import Join
 from jettison.plan.plan import Plan
 from jettison.plan.stale import stale_limits
 from jettison.spark.compile import Compiler
+from jettison.spark.count_slices import CountShape
 from jettison.spark.drops import HIDDEN, TIME
 from jettison.spark.join_state import Schemas
 from jettison.spark.kafka import read_stream
@@ -29,6 +30,7 @@ class Kept:
 
     sides: Schemas
     slices: Mapping[str, Shape]
+    counts: Mapping[str, CountShape] = field(default_factory=dict)
 
 
 def opened(
@@ -106,7 +108,7 @@ def check_compiles(
                 f"arc {arc!r}: what is stale is judged here by event time, which its rows have lost: let functions in "
                 f".apply() before it keep column {TIME!r}, or say the same age for all outputs behind {tail!r}."
             )
-    return Kept(compiler.sides, compiler.shapes)
+    return Kept(compiler.sides, compiler.shapes, compiler.counts)
 
 
 def _check_value(output: str, column: str, rows: DataFrame) -> None:

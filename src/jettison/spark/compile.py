@@ -23,6 +23,7 @@ from jettison.network.needed import needed_columns
 from jettison.network.operators import (
     Aggregate,
     Apply,
+    CountAggregate,
     Join,
     Operator,
     Select,
@@ -37,6 +38,8 @@ from jettison.network.schema import quoted
 from jettison.network.slices import SliceGroup, slice_groups, time_places
 from jettison.plan.plan import ByKey, Drop, Plan, Semantic, Window
 from jettison.plan.stratified import Stratified
+from jettison.spark.count_slices import CountShape, count_shape
+from jettison.spark.count_slices import direct as counted_directly
 from jettison.spark.drops import (
     HIDDEN,
     IDENTITY,
@@ -67,6 +70,10 @@ Joiner = Callable[[StreamJoin, DataFrame | None, DataFrame | None], DataFrame]
 
 Slicer = Callable[[SliceGroup, Mapping[tuple[str, ...], DataFrame]], Mapping[str, DataFrame]]
 """The results of a group of aggregates, by name, from the rows that come to some of them."""
+
+
+CountSlicer = Callable[[CountAggregate, DataFrame | None], DataFrame]
+"""The results of windows that count rows, from those that come; None stands for none in this batch."""
 
 
 @dataclass
@@ -141,6 +148,7 @@ class Compiler:
         joiner: Joiner | None = None,
         closed: frozenset[str] = frozenset(),
         slicer: Slicer | None = None,
+        counter: CountSlicer | None = None,
     ) -> None:
         self.known = known or Known()
         self._graph = graph
@@ -152,11 +160,13 @@ class Compiler:
         self._joiner = joiner or self._pair
         self._closed = closed
         self._slicer = slicer or self._slice
+        self._counter = counter or self._count
         self.timed = frozenset(place for each in graph.aggregates for place in time_places(graph, each.name))
         self._weighed = weighed(graph)
         self._joined: dict[str, DataFrame] = {}
         self._windowed: dict[str, DataFrame] = {}
         self.shapes: dict[str, Shape] = {}  # of groups of aggregates that were given this batch's rows alone
+        self.counts: dict[str, CountShape] = {}  # the same of aggregates of counted windows
         self.sides: dict[str, tuple[StructType, StructType]] = {}  # of joins that paired this batch's rows alone
         self.persisted: dict[str, DataFrame] = {}
         self.counted = Counted()
@@ -180,6 +190,8 @@ class Compiler:
             frame = self._stream_join(operator, count)
         elif isinstance(operator, Aggregate):
             frame = self._aggregated(operator, count)
+        elif isinstance(operator, CountAggregate):
+            frame = self._aggregated_by_count(operator, count)
         else:
             frames = [self._arc(tail, name, count) for tail in operator.inputs]
             frame = self._applied(operator, frames)
@@ -217,6 +229,20 @@ class Compiler:
             rows = {tuple(names): self._arc(group.tail, names[0], count) for names in alike.values()}
             self._windowed |= self._slicer(group, rows)
         return self._windowed[aggregate.name]
+
+    def _aggregated_by_count(self, aggregate: CountAggregate, count: bool) -> DataFrame:
+        """The results of an aggregate of counted windows, made once."""
+        if aggregate.name not in self._windowed:
+            (tail,), (arc,) = aggregate.inputs, self._graph.arcs_into(aggregate.name)
+            rows = None if arc in self._closed else self._arc(tail, aggregate.name, count)
+            self._windowed[aggregate.name] = self._counter(aggregate, rows)
+        return self._windowed[aggregate.name]
+
+    def _count(self, aggregate: CountAggregate, rows: DataFrame | None) -> DataFrame:
+        assert rows is not None
+        if aggregate.name not in self.counts:
+            self.counts[aggregate.name] = count_shape(aggregate, rows)
+        return counted_directly(self.counts[aggregate.name], rows)
 
     def _slice(self, group: SliceGroup, rows: Mapping[tuple[str, ...], DataFrame]) -> Mapping[str, DataFrame]:
         if group.name not in self.shapes:

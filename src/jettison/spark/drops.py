@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 
 from jettison.network.estimates import WEIGHT
 from jettison.network.schema import quoted
+from jettison.network.windows import START
 from jettison.plan.fate import BEGINNING, BITS, Segment
 from jettison.plan.plan import ByKey, Cells, Drop, Fate, Plan, Random, Semantic, Window
 from jettison.plan.stratified import Stratified
@@ -133,7 +134,8 @@ def is_needed(drop: Window, time: str = TIME, column: Callable[[str], str] = quo
     moment = f"unix_micros(CAST({time} AS timestamp))"
     value = None if drop.column is None else column(drop.column)
     if drop.of is not None:
-        return "true" if not drop.fates else _is_kept(drop.fates[drop.of], moment, value)
+        fate = drop.fates.get(drop.of)
+        return "true" if fate is None else _is_kept(fate, START if fate.counts_rows else moment, value)
     if drop.needed is None:
         return "true"
     # `get`, as an index that is null is -1 where Spark shares a part of an expression

@@ -32,6 +32,7 @@ from jettison.spark.batch import BatchRunner
 from jettison.spark.calibrate import LEAST_ROWS, assumed_profile, calibrate
 from jettison.spark.checkpoint import Checkpoint
 from jettison.spark.checks import check_compiles, check_paths, check_sinks, check_statics, opened
+from jettison.spark.count_state import CountState
 from jettison.spark.freshness import Ages, count_fresh
 from jettison.spark.groups import count_groups
 from jettison.spark.join_state import JoinState
@@ -126,6 +127,7 @@ def start(
     kept = check_compiles(spark, graph, frames, tables)
     if profile is not None:
         profile.check(graph)
+        profile = profile.completed(graph)
     folder = Checkpoint(checkpoint or tempfile.mkdtemp(prefix="jettison-"), graph, spark)
     metrics, runner, reader = None, None, None
     try:
@@ -134,7 +136,8 @@ def start(
         joins = JoinState(spark, folder.state_folder, folder.state_path, kept.sides) if kept.sides else None
         state = (folder.state_folder, folder.state_path)
         slices = SliceState(spark, graph, *state, kept.slices) if kept.slices else None
-        runner = BatchRunner(spark, graph, chosen, tables, aside, shed_sinks, joins, slices)
+        counts = CountState(spark, *state, kept.counts) if kept.counts else None
+        runner = BatchRunner(spark, graph, chosen, tables, aside, shed_sinks, joins, slices, counts)
         reader = Reader(spark, graph, folder, countable=all(is_bare(frame) for frame in frames.values()))
         run = Run(spark, graph, runner, reader, tables, settings, folder, profile, shared, metrics, live, slices)
         run.begin(frames)

@@ -164,7 +164,7 @@ class BatchSlices:
             if name in self._began:
                 self.parts_ms[name] = 1000 * (time.time() - self._began[name])
         for member, observation in self._failing.items():
-            threw = _seen(observation)
+            threw = observed(observation)
             if threw.get("windows"):
                 self.failed[member] = FailedWindows(threw["windows"], threw["reason"])
 
@@ -200,7 +200,7 @@ class BatchSlices:
             reasons = (f"count({FAILED}) AS windows", f"min({FAILED}) AS reason")
             return made.observe(seen, *map(F.expr, reasons)).drop(FAILED)
         known = self._state.nothing.get(member.name)
-        if known is None or not _same_session(known.sparkSession, self._session):
+        if known is None or not same_session(known.sparkSession, self._session):
             known = results(shape, member, self._session.createDataFrame([], shape.schema)).drop(FAILED)
             self._state.nothing[member.name] = known
         return known
@@ -242,10 +242,10 @@ class BatchSlices:
         """Write slices; what was seen of them, and rows, first and last slice of what was kept, if anything was."""
         seen = Observation()
         metrics = (f"count({kept}) AS rows", f"min({kept}) AS from_us", f"max({kept}) AS to_us", *others)
-        observed = slices.observe(seen, *map(F.expr, metrics))
+        watched = slices.observe(seen, *map(F.expr, metrics))
         target = f"{self._state.path}/{shape.group.name}/{name}"
-        kept_slices(shape, observed, first_us).write.mode("overwrite").parquet(target)
-        found = _seen(seen)
+        kept_slices(shape, watched, first_us).write.mode("overwrite").parquet(target)
+        found = observed(seen)
         if not found.get("rows"):
             return found, None
         return found, (found["rows"], found["from_us"], found["to_us"])
@@ -296,12 +296,12 @@ class BatchSlices:
         return _least([self._marks.open_us(name) for name in names])
 
 
-def _same_session(one: Any, other: Any) -> bool:
+def same_session(one: Any, other: Any) -> bool:
     """Whether two handles are of the same session: PySpark makes a new one for every batch."""
     return bool(one._jsparkSession.equals(other._jsparkSession))
 
 
-def _seen(observation: Observation) -> dict[str, Any]:
+def observed(observation: Observation) -> dict[str, Any]:
     """What an observation saw; nothing where nobody looked at the rows."""
     handle: Any = observation._jo
     return observation.get if handle.future().isCompleted() else {}

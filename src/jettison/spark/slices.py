@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column, DataFrame
@@ -15,7 +15,7 @@ from pyspark.sql.types import DataType, StructType
 from jettison.errors import StartError
 from jettison.network.aggregates import Call, Recipe, parse_call, recipe
 from jettison.network.estimates import HIGH, LOW, WEIGHT, Estimate, estimate
-from jettison.network.operators import Aggregate
+from jettison.network.operators import Aggregate, CountAggregate
 from jettison.network.schema import quoted
 from jettison.network.slices import SliceGroup
 from jettison.network.user_aggregates import Own
@@ -84,26 +84,56 @@ def shape_of(group: SliceGroup, rows: DataFrame) -> Shape:
             f"aggregate {group.name!r}: the rows of {group.tail!r} have lost their weight, by which it is estimated: "
             f"let functions in .apply() before it keep column {WEIGHT!r}."
         )
+    made = columns_of(group.members, rows, _ORDER)
+    shape = Shape(group, made.partials, made.finals, made.used, failing=made.failing, parsed=made.parsed)
+    kept = kept_slices(shape, sliced(shape, rows))
+    return replace(shape, partials=of_same_types(made.partials, kept.schema), schema=kept.schema)
+
+
+@dataclass(frozen=True)
+class Made:
+    """What aggregates are made of: the columns of `Shape`."""
+
+    partials: dict[str, tuple[str, str]]
+    finals: dict[str, tuple[str, ...]]
+    used: dict[str, tuple[str, ...]]
+    failing: dict[str, str]
+    parsed: dict[str, Column]
+
+
+def of_same_types(partials: Mapping[str, tuple[str, str]], schema: StructType) -> dict[str, tuple[str, str]]:
+    """Partials whose merge gives the type that is kept: a sum of sums of decimals is wider than the sum."""
+    types = {each.name: each.dataType.simpleString() for each in schema.fields}
+    return {
+        column: (sql, f"CAST({merge} AS {types[column]})" if types[column].startswith("decimal") else merge)
+        for column, (sql, merge) in partials.items()
+    }
+
+
+def columns_of(members: Sequence[Aggregate | CountAggregate], rows: DataFrame, order: str) -> Made:
+    """What the aggregates of these rows are made of. `order` is, in SQL, what rows are first and last by."""
     partials: dict[str, tuple[str, str]] = {ROWS: (_COUNTED, f"sum({ROWS})")}
     finals: dict[str, tuple[str, ...]] = {}
     used: dict[str, tuple[str, ...]] = {}
     failing: dict[str, str] = {}
     parsed: dict[str, Column] = {}
-    for member in group.members:
+    for member in members:
         results = _analysed(member, rows)
         made, columns, intervals = [], [ROWS], list[str]()
-        if member.estimated:  # so that the sizes of groups are known, whatever is estimated
+        estimated = isinstance(member, Aggregate) and member.estimated
+        if estimated:  # so that the sizes of groups are known, whatever is estimated
             partials.setdefault(MORE_ROWS, (_WEIGHED, f"sum({MORE_ROWS})"))
             columns.append(MORE_ROWS)
         for name, text in member.aggregates:
             if isinstance(text, Own):
-                own = _own(member, name, text, rows, parsed)
+                own = _own(member, name, text, order, parsed)
                 columns.append(own.column)
                 partials[own.column] = (own.label, f"{own.label} merged")
                 made.append(own.label)
                 failing[member.name] = f"{member.name} failed"
                 continue
-            how: Recipe | Estimate = _estimate(member, text, rows) if member.estimated else _recipe(member, text, rows)
+            how: Recipe | Estimate
+            how = _estimate(member, text, rows) if estimated else _recipe(member, text, rows, order)
             names = [_column(partial.sql) for partial in how.partials]
             columns += names
             for partial, column in zip(how.partials, names, strict=True):
@@ -119,15 +149,7 @@ def shape_of(group: SliceGroup, rows: DataFrame) -> Shape:
         if member.name in failing:
             reasons = [parsed[f"{text} failed"] for text in made if f"{text} failed" in parsed]
             parsed[failing[member.name]] = F.coalesce(*reasons).alias(FAILED)
-    shape = Shape(group, partials, finals, used, failing=failing, parsed=parsed)
-    kept = kept_slices(shape, sliced(shape, rows))
-    # a sum of sums of decimals is wider than the sum: what is merged must be of the same type as what is not
-    types = {each.name: each.dataType.simpleString() for each in kept.schema.fields}
-    cast = {
-        column: (sql, f"CAST({merge} AS {types[column]})" if types[column].startswith("decimal") else merge)
-        for column, (sql, merge) in partials.items()
-    }
-    return Shape(group, cast, finals, used, kept.schema, failing, parsed)
+    return Made(partials, finals, used, failing, parsed)
 
 
 def sliced(shape: Shape, rows: DataFrame) -> DataFrame:
@@ -199,7 +221,7 @@ class _Named:
     label: str
 
 
-def _own(aggregate: Aggregate, name: str, own: Own, rows: DataFrame, parsed: dict[str, Column]) -> _Named:
+def _own(aggregate: Aggregate | CountAggregate, name: str, own: Own, order: str, parsed: dict[str, Column]) -> _Named:
     """Put the columns of an aggregate of the user's own under their names."""
     label = f"{aggregate.name}.{name} of ({', '.join(own.columns)})"
     column = _column(label)
@@ -210,7 +232,7 @@ def _own(aggregate: Aggregate, name: str, own: Own, rows: DataFrame, parsed: dic
             f"aggregate {aggregate.name!r}: {name!r} is of type {own.type!r}, which Spark does not know: say one such "
             f"as 'double', 'bigint', 'string' or 'array<int>'."
         ) from error
-    made = own_columns(own, kind, column)
+    made = own_columns(own, kind, column) if order == _ORDER else own_columns(own, kind, column, order)
     parsed[f"{label} AS {column}"] = made.partial.alias(column)
     parsed[f"{label} merged AS {column}"] = made.merge.alias(column)
     parsed[label] = made.value.alias(name)
@@ -218,12 +240,12 @@ def _own(aggregate: Aggregate, name: str, own: Own, rows: DataFrame, parsed: dic
     return _Named(column, label)
 
 
-def _recipe(aggregate: Aggregate, text: str, rows: DataFrame) -> Recipe:
+def _recipe(aggregate: Aggregate | CountAggregate, text: str, rows: DataFrame, order: str) -> Recipe:
     call: Call = parse_call(f"aggregate {aggregate.name!r}", text)
-    return recipe(call, _kind(call, rows), _ORDER)
+    return recipe(call, _kind(call, rows), order)
 
 
-def _estimate(aggregate: Aggregate, text: str, rows: DataFrame) -> Estimate:
+def _estimate(aggregate: Aggregate | CountAggregate, text: str, rows: DataFrame) -> Estimate:
     call = parse_call(f"aggregate {aggregate.name!r}", text)
     return estimate(call, _kind(call, rows))
 
@@ -234,7 +256,7 @@ def _kind(call: Call, rows: DataFrame) -> str:
     return "" if first == "*" else rows.select(F.expr(first).alias("x")).schema["x"].dataType.simpleString()
 
 
-def _analysed(aggregate: Aggregate, rows: DataFrame) -> DataFrame:
+def _analysed(aggregate: Aggregate | CountAggregate, rows: DataFrame) -> DataFrame:
     """The aggregates as Spark itself would compute them, to know the types and to let it complain."""
     try:
         keys = [F.expr(quoted(name)) for name in aggregate.window.by]

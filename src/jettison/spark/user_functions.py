@@ -44,9 +44,14 @@ class OwnColumns:
     failed: Column
 
 
-def own_columns(own: Own, kind: DataType, column: str) -> OwnColumns:
-    """The columns of an aggregate whose partials are kept in `column`, and whose result is of type `kind`."""
-    order = [F.expr(f"unix_micros(CAST({TIME} AS timestamp)) AS at"), F.expr(f"{IDENTITY} AS id")]
+_MOMENT = f"unix_micros(CAST({TIME} AS timestamp))"
+
+
+def own_columns(own: Own, kind: DataType, column: str, moment: str = _MOMENT) -> OwnColumns:
+    """The columns of an aggregate whose partials are kept in `column`, and whose result is of type `kind`.
+
+    Rows are in the order of `moment`, a long."""
+    order = [F.expr(f"{moment} AS at"), F.expr(f"{IDENTITY} AS id")]
     fields = [F.expr(f"{quoted(name)} AS c{number}") for number, name in enumerate(own.columns)]
     rows = F.collect_list(F.struct(*order, *fields))
     kept = F.col(column)

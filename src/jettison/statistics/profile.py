@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from jettison.errors import NetworkError
@@ -34,6 +34,11 @@ class Profile:
 
     def passes(self, operator: str) -> float:
         return self.selectivity.get(operator, 1.0)
+
+    def completed(self, graph: Graph) -> Profile:
+        """With what the network itself says: windows that count rows give one result for so many rows."""
+        counted = {each.name: 1.0 / each.window.slide_rows for each in graph.count_aggregates}
+        return replace(self, selectivity={**counted, **self.selectivity}) if counted else self
 
     def check(self, graph: Graph) -> None:
         """Raise when a number cannot be right or belongs to no operator."""

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jettison.network.graph import Graph, arc_head
-from jettison.network.operators import Aggregate, Apply, Join, Operator, Source, StreamJoin, Where
+from jettison.network.operators import Aggregate, Apply, CountAggregate, Join, Operator, Source, StreamJoin, Where
 from jettison.network.tracks import Track
 from jettison.statistics.profile import Profile
 
@@ -48,7 +48,7 @@ class Spread:
         track, share = self._tracks[operator.name], self._profile.passes(operator.name)
         if track is None:
             return np.array([share])
-        if not isinstance(operator, Where | Join | StreamJoin | Apply | Aggregate):
+        if not isinstance(operator, Where | Join | StreamJoin | Apply | Aggregate | CountAggregate):
             return np.full(track.cells, share)
         before: Vector = np.mean([self.of(tail, track) for tail in operator.inputs], axis=0)
         after = self.of(operator.name, track)

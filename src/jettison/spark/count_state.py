@@ -1,0 +1,190 @@
+"""Windows that count rows, batch by batch: new rows get their numbers and become slices in the checkpoint.
+
+Numbers go on from the slices of earlier batches, and a window is complete in the batch of its last row. So a batch
+first writes its new slices, and then results are made of all of them. Unlike times, counts of groups go on at their own
+pace: slices that no window needs lie between others that some do, and go when parts are merged. All parts are merged
+into one when they are many, or when what was added is much more than what was left when they were merged last.
+
+checkpoint/state/<aggregate>/7.json   after batch 7
+checkpoint/state/<aggregate>/7-0      the slices that batch 7 brought, as parquet
+checkpoint/state/<aggregate>/7-m0     those of all batches before 7, merged
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from typing import Any
+
+from pyspark import inheritable_thread_target
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+
+from jettison.errors import JettisonError, SinkError
+from jettison.network import band
+from jettison.network.operators import CountAggregate
+from jettison.spark.count_slices import CountShape, closes, live, results, sliced
+from jettison.spark.files import Folder
+from jettison.spark.reasons import reason_of
+from jettison.spark.slice_log import SlicePart, SliceRecord, check_counted, check_shape
+from jettison.spark.slice_state import observed, same_session
+from jettison.spark.slices import FAILED, SLICE
+from jettison.spark.state_log import StateLog
+from jettison.statistics.samples import FailedWindows
+
+_FEW_ROWS = 20_000
+_MUCH_MORE = 2
+
+
+class CountState:
+    """What the aggregates of counted windows keep in the checkpoint."""
+
+    def __init__(self, spark: SparkSession, folder: Folder, path: str, shapes: Mapping[str, CountShape]) -> None:
+        self.spark = spark
+        self.shapes = shapes
+        self.path = path
+        self.logs = {name: StateLog(folder, "aggregate", name, SliceRecord.from_json) for name in shapes}
+        self.nothing: dict[str, DataFrame] = {}
+        self.pool = ThreadPoolExecutor(1, thread_name_prefix="jettison-counts")
+        check_counted(folder, shapes)
+        for name, shape in shapes.items():
+            check_shape(self.logs[name].latest(), shape.told())
+
+    def close(self) -> None:
+        self.pool.shutdown(wait=False)
+
+    def of_batch(self, batch: int, session: SparkSession) -> BatchCounts:
+        """The aggregates of one batch; its frames belong to a session of their own."""
+        return BatchCounts(self, batch, session)
+
+
+class BatchCounts:
+    """The aggregates of one batch, as a compiler asks for them, with what was measured."""
+
+    def __init__(self, state: CountState, batch: int, session: SparkSession) -> None:
+        self._state = state
+        self._batch = batch
+        self._session = session
+        self._bases = {name: log.latest(batch) for name, log in state.logs.items()}
+        self._new: dict[str, SlicePart | None] = {}
+        self._merging: dict[str, Future[SlicePart | None]] = {}
+        self._failing: dict[str, Observation] = {}
+        self.quiet: frozenset[str] = frozenset()
+        """Aggregates that turned out to give nothing in this batch."""
+        self.failed: dict[str, FailedWindows] = {}
+        self.parts_ms: dict[str, float] = {}
+
+    def __call__(self, aggregate: CountAggregate, rows: DataFrame | None) -> DataFrame:
+        """Keep what comes to an aggregate; the results of the windows that it completes."""
+        name, began = aggregate.name, time.time()
+        shape, parts = self._state.shapes[name], self._parts(name)
+        if _due(parts):
+            work = inheritable_thread_target(self._state.spark)(self._merge)
+            self._merging[name] = self._state.pool.submit(work, shape, parts)
+        closing = 0
+        if rows is not None:
+            with _explained(name, self._batch):
+                self._new[name], closing = self._append(shape, rows, parts)
+            self.parts_ms[name] = 1000 * (time.time() - began)
+        if not closing:
+            self.quiet |= {name}
+            return self._nothing(shape)
+        new = self._new[name]
+        assert new is not None
+        made = results(shape, self._read(shape, [new]), self._read(shape, [*parts, new]))
+        if shape.failing is None:
+            return made
+        seen = self._failing[name] = Observation()
+        reasons = (f"count({FAILED}) AS windows", f"min({FAILED}) AS reason")
+        return made.observe(seen, *map(F.expr, reasons)).drop(FAILED)
+
+    def finish(self) -> None:
+        """Wait until everything is kept, and say so in the log."""
+        for name, shape in self._state.shapes.items():
+            base, new = self._bases[name], self._new.get(name)
+            if name not in self._new and name not in self._merging:
+                continue
+            before = self._parts(name)
+            parts, made = before, {f"{self._batch}-0"}
+            if name in self._merging:
+                with _explained(name, self._batch):
+                    joint = self._merging[name].result()
+                parts = () if joint is None else (joint,)
+                made.add(f"{self._batch}-m0")
+            parts = parts if new is None else (*parts, new)
+            gone = ({part.name for part in before} | made) - {part.name for part in parts}
+            after = None if base is None else base.batch
+            record = SliceRecord(self._batch, shape.told(), {}, parts, tuple(sorted(gone)), after)
+            self._state.logs[name].write(record, base)
+        for name, observation in self._failing.items():
+            threw = observed(observation)
+            if threw.get("windows"):
+                self.failed[name] = FailedWindows(threw["windows"], threw["reason"])
+
+    def close(self) -> None:
+        """Nothing of a failed batch may write on while it is repeated."""
+        for job in self._merging.values():
+            job.cancel()
+        wait(self._merging.values())
+
+    def _parts(self, name: str) -> tuple[SlicePart, ...]:
+        base = self._bases[name]
+        return () if base is None else base.parts
+
+    def _append(self, shape: CountShape, rows: DataFrame, parts: Sequence[SlicePart]) -> tuple[SlicePart | None, int]:
+        """Write the slices of new rows; the part, if there is any row, and how many windows it completes."""
+        before = self._read(shape, parts) if parts else None
+        closing = f"count_if({closes(shape)}) AS closing"
+        seen = self._write(shape, f"{self._batch}-0", sliced(shape, rows, before), closing)
+        return self._part(shape, f"{self._batch}-0", seen, level=0), seen.get("closing") or 0
+
+    def _merge(self, shape: CountShape, parts: Sequence[SlicePart]) -> SlicePart | None:
+        name = f"{self._batch}-m0"
+        return self._part(shape, name, self._write(shape, name, live(shape, self._read(shape, parts))), level=1)
+
+    def _write(self, shape: CountShape, name: str, slices: DataFrame, *others: str) -> dict[str, Any]:
+        seen = Observation()
+        metrics = ("count(1) AS rows", f"min({SLICE}) AS first", f"max({SLICE}) AS last", *others)
+        target = f"{self._state.path}/{shape.aggregate.name}/{name}"
+        slices.observe(seen, *map(F.expr, metrics)).write.mode("overwrite").parquet(target)
+        return observed(seen)
+
+    def _part(self, shape: CountShape, name: str, seen: Mapping[str, Any], level: int) -> SlicePart | None:
+        if not seen.get("rows"):
+            return None
+        return SlicePart(name, seen["rows"], seen["first"], seen["last"], level, (shape.aggregate.name,))
+
+    def _read(self, shape: CountShape, parts: Iterable[SlicePart]) -> DataFrame:
+        paths = [f"{self._state.path}/{shape.aggregate.name}/{part.name}" for part in parts]
+        return self._session.read.schema(shape.schema).parquet(*paths)
+
+    def _nothing(self, shape: CountShape) -> DataFrame:
+        name = shape.aggregate.name
+        known = self._state.nothing.get(name)
+        if known is None or not same_session(known.sparkSession, self._session):
+            empty = self._session.createDataFrame([], shape.schema)
+            known = self._state.nothing[name] = results(shape, empty, empty).drop(FAILED)
+        return known
+
+
+@contextmanager
+def _explained(name: str, batch: int) -> Iterator[None]:
+    """Name the aggregate when keeping its slices fails."""
+    try:
+        yield
+    except JettisonError:
+        raise
+    except Exception as error:
+        raise SinkError(
+            f"aggregate {name!r}: keeping the slices of batch {batch} failed ({type(error).__name__}: "
+            f"{reason_of(error)}). It is not committed: mend the cause and start again; it is repeated with its plan."
+        ) from error
+
+
+def _due(parts: Sequence[SlicePart]) -> bool:
+    """Whether to merge all parts: there are many, or what was added is much more than what was left last time."""
+    added = [part.rows for part in parts if part.level == 0]
+    left = sum(part.rows for part in parts if part.level > 0)
+    return len(added) > band.MOST_PARTS or sum(added) > _MUCH_MORE * left + _FEW_ROWS
