@@ -171,10 +171,10 @@ def test_dropped_windows_are_missing_and_the_others_are_right(spark: SparkSessio
     run.close()
 
 
-def test_what_is_approximate_counts_the_rows_that_are_left(spark: SparkSession, tmp_path: Path) -> None:
+def test_where_loss_is_ignored_the_rows_that_are_left_are_counted(spark: SparkSession, tmp_path: Path) -> None:
     batches = trips_of(3, 60, step_s=20, late_s=3)
     net = jt.Network("taxi")
-    source(net).window("5 rows").agg(CALLS, name="fives").output("table", qos=jt.QoS(approximate=True))
+    source(net).window("5 rows").agg(CALLS, name="fives").output("table", qos=jt.QoS(on_loss="ignore"))
     run = Hand(spark, tmp_path, net)
     for number, batch in enumerate(batches):
         run.run(number, batch, Plan({"trips": Random(0.5)}))

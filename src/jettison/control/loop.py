@@ -366,7 +366,7 @@ class Controller:
             if not any(each.name in names for each in self.graph.sources_above(arc.rpartition(">")[0]))
         ]
         drops: dict[str, Drop] = {name: by_chance(self.graph, name, lowest) for name in names}
-        drops |= most_without_closing(self._decisions, None, cheap_results(self.graph, self.profile))
+        drops |= most_without_closing(self._decisions, None, spared=cheap_results(self.graph, self.profile))
         return replace(claimed(problem, drops, "infeasible"), row=best.row)
 
     def _gradual(self, saved_us: float, needed_us: float) -> float:
