@@ -47,7 +47,7 @@ def run(*, quick: bool, say: Say) -> Result:
     counts = {"uniform": 20 if quick else 50, "skewed": 20 if quick else 40}
     table = []
     with tempfile.TemporaryDirectory(prefix="jettison-estimate-") as name:
-        trips = TripFiles(Path(name) / "trips", *((30_000, 4) if quick else (100_000, 20)), 10.0)
+        trips = TripFiles(Path(name) / "trips", *((30_000, 4) if quick else (100_000, 14)), 10.0)
         say("writing trips")
         trips.write(spark)
         for kind, count in counts.items():
@@ -167,10 +167,11 @@ def _draw(figure: Any, table: list[dict[str, Any]]) -> None:
     left.axhline(95, color="0.5", linestyle="--", linewidth=1)
     left.set_ylim(90, 100)
     left.set_ylabel("intervals that hold the truth (%)")
-    right.set_ylim(bottom=0)
+    right.set_ylim(0, 115 * max(row["error"] for row in table))
     right.set_ylabel("median relative error (%)")
     for axis in (left, right):
         axis.set_xlabel("share of rows kept (%)")
+        axis.set_xlim(0, 100)
         axis.legend()
     lost, plain = (sum(row[name] for row in table) for name in ("groups_lost", "plain_would_lose"))
     hold = [100 * row["coverage"] for row in table]
