@@ -27,6 +27,7 @@ from jettison.experiments import (
     planning,
     recovery,
     stale,
+    table_4_4,
 )
 from jettison.experiments.broker import Broker
 from jettison.experiments.capacity import Capacity
@@ -136,6 +137,14 @@ def test_fig_3_18(spark: SparkSession, tmp_path: Path) -> None:
     drawn(result, tmp_path)
 
 
+def test_table_4_4(spark: SparkSession, tmp_path: Path) -> None:
+    result = table_4_4.run(quick=True, say=quiet)
+    assert {"min_ratio", "tumbling_ratio", "sliding_ratio", "nested_ratio", "fan_out_ratio"} <= set(result.metrics)
+    assert all(equal for name, equal in result.checks.items() if name.endswith("the same results"))
+    assert {row["shape"] for row in result.rows} == set(table_4_4.SHAPES)
+    drawn(result, tmp_path)
+
+
 def test_stale(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
     result = stale.run(quick=True, say=quiet, capacity=given_capacity(), broker=broker)
     assert {"recover_s", "recover_s_without"} <= set(result.metrics)
@@ -188,5 +197,6 @@ def test_kafka_faults(spark: SparkSession, broker: Broker, tmp_path: Path) -> No
 def test_every_experiment_of_the_list_is_here() -> None:
     tested = {"overload", "burst", "overhead", "planning", "recovery", "native", "keys"}
     tested |= {"fig-3-11", "fig-3-12", "fig-3-13", "fig-3-14", "fig-3-18", "exact-gap", "stale", "parity"}
+    tested |= {"table-4-4"}
     tested |= {"kafka-lag", "kafka-rate", "kafka-late-parse", "kafka-faults"}
     assert {experiment.name for experiment in EXPERIMENTS} == tested

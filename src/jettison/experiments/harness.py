@@ -91,6 +91,7 @@ EXPERIMENTS = (
     Experiment(
         "fig-3-14", "fig_3_14", "thesis 3.8.4", "simulation: 20 queries behind one operator, inputs against splits"
     ),
+    Experiment("table-4-4", "table_4_4", "thesis 4.11.4", "throughput with a window drop that drops nothing over none"),
     Experiment("recovery", "recovery", "ours", "killed at random points: nothing lost, nothing doubled, plans alike"),
     Experiment(
         "kafka-lag", "kafka_lag", "Stream Economics 5.8", "Kafka's lag as injection rises past capacity, beside Spark's"
