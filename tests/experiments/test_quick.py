@@ -15,6 +15,8 @@ from jettison.experiments import (
     fig_3_13,
     fig_3_14,
     fig_3_18,
+    fig_4_8,
+    fig_4_10,
     kafka_faults,
     kafka_lag,
     kafka_late_parse,
@@ -137,6 +139,20 @@ def test_fig_3_18(spark: SparkSession, tmp_path: Path) -> None:
     drawn(result, tmp_path)
 
 
+def test_fig_4_8(spark: SparkSession, tmp_path: Path) -> None:
+    result = fig_4_8.run(quick=True, say=quiet)
+    assert {"input_at_50", "middle_at_50", "random_at_50", "random_most_excess_percent"} <= set(result.metrics)
+    assert result.checks["seen on Spark: what is delivered is what the unshed run delivers"]
+    drawn(result, tmp_path)
+
+
+def test_fig_4_10(spark: SparkSession, tmp_path: Path) -> None:
+    result = fig_4_10.run(quick=True, say=quiet)
+    assert {"shared_at_50", "split_at_50", "random_at_50", "random_most_excess_percent"} <= set(result.metrics)
+    assert result.checks["seen on Spark: what is delivered is what the unshed run delivers"]
+    drawn(result, tmp_path)
+
+
 def test_table_4_4(spark: SparkSession, tmp_path: Path) -> None:
     result = table_4_4.run(quick=True, say=quiet)
     assert {"min_ratio", "tumbling_ratio", "sliding_ratio", "nested_ratio", "fan_out_ratio"} <= set(result.metrics)
@@ -197,6 +213,6 @@ def test_kafka_faults(spark: SparkSession, broker: Broker, tmp_path: Path) -> No
 def test_every_experiment_of_the_list_is_here() -> None:
     tested = {"overload", "burst", "overhead", "planning", "recovery", "native", "keys"}
     tested |= {"fig-3-11", "fig-3-12", "fig-3-13", "fig-3-14", "fig-3-18", "exact-gap", "stale", "parity"}
-    tested |= {"table-4-4"}
+    tested |= {"table-4-4", "fig-4-8", "fig-4-10"}
     tested |= {"kafka-lag", "kafka-rate", "kafka-late-parse", "kafka-faults"}
     assert {experiment.name for experiment in EXPERIMENTS} == tested

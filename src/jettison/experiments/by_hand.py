@@ -17,15 +17,21 @@ from jettison.spark.slice_state import SliceState
 
 
 class ByHand:
-    """One run of a network with aggregates and a single source; `frame` shows what its rows look like."""
+    """One run of a network with aggregates and a single source; `frame` shows what its rows look like.
 
-    def __init__(self, spark: Any, network: Network, frame: Any, folder: Path) -> None:
+    The rows of `shared` operators are kept for all that read them.
+    """
+
+    def __init__(
+        self, spark: Any, network: Network, frame: Any, folder: Path, shared: frozenset[str] = frozenset()
+    ) -> None:
         graph = network.graph
         self._source = graph.sources[0].name
         shapes = check_compiles(spark, graph, {self._source: frame.limit(0)}, {}).slices
         state = SliceState(spark, graph, LocalFolder(folder), str(folder), shapes)
         self._sinks = {output.name: MemorySink() for output in graph.outputs}
         self._runner = BatchRunner(spark, graph, self._sinks, {}, MemorySink(), slices=state)
+        self._runner.shared = shared
         self._batch = 0
 
     def run(self, frame: Any, rows: int, plan: Plan) -> tuple[float, Measured]:

@@ -30,7 +30,7 @@ from jettison.spark.session import local_session
 BAR = 0.98
 _NEVER_US = 10**9
 """From so long after the first trip on windows would go: later than any trip, and near enough to be worked out."""
-_GAP = 4
+_GAP = 24  # with less no row of the sliding windows could go early, and the drop would be left out
 _SKIPPED = 2
 _HALF = "cents > 15000"
 _SUMS = {"n": "count(*)", "cents": "sum(cents)"}
@@ -154,7 +154,7 @@ def _round(spark: Any, shape: str, frames: list[Any], rows: int, folder: Path) -
 
 
 def _median(table: list[dict[str, Any]], variant: str) -> float:
-    return statistics.median(row[f"{variant}_ms"] for row in table)
+    return float(statistics.median(row[f"{variant}_ms"] for row in table))
 
 
 def _draw(figure: Any, table: list[dict[str, Any]], ratios: Mapping[str, float], rows: int) -> None:
