@@ -1,11 +1,12 @@
 """How much work is saved by dropping the same share of windows in one place or another: what figures 4.8 and 4.10 ask.
 
 Where the seed has operators that wait, there are filters here that hash so often and pass all rows. Measured on Spark
-is the time of a batch (the same rows, the plan forced, all variants in turns) with nothing dropped, and with a share of
-1/2, 3/4 and all windows (or results) dropped at each place. Shares of 1/2 and 3/4 at a gap of 1 and 3 leave nothing to
-chance: every other window goes, or three of four. With T the time of a batch, F what it takes with hardly any rows, and
-S what dropping everything at a place saves, the share p that an excess load e (0.5: half as many rows again as fit)
-asks for is computed, since work saved is linear in p:
+is the processor time of a batch's tasks: load is just that in the seed, and what else the machine does hardly changes
+it. The same rows are run under forced plans, all variants in turns: with nothing dropped, and with a share of 1/2, 3/4
+and all windows (or results) dropped at each place. Shares of 1/2 and 3/4 at a gap of 1 and 3 leave nothing to chance:
+every other window goes, or three of four. With T the time of a batch, F what it takes with hardly any rows, and S what
+dropping everything at a place saves, the share p that an excess load e (0.5: half as many rows again as fit) asks for
+is computed, since work saved is linear in p:
 
     (1 + e) (T - F - p S)  =  T - F        p  =  (T - F) / S * e / (1 + e)
 
@@ -24,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jettison.experiments.by_hand import ByHand
+from jettison.experiments.by_hand import ByHand, shapes_of
 from jettison.experiments.harness import Say
 from jettison.experiments.trip_files import TripFiles
 from jettison.network.declare import Network
@@ -34,6 +35,8 @@ from jettison.plan.window_arcs import WindowArcs
 
 SHARES = (0.5, 0.75, 1.0)
 _SKIPPED = 2
+_MOST = 100.0
+"""Work that is saved all but so small a part of is not told from none left."""
 _NOTHING = "nothing dropped"
 _FEW = ("hardly any rows", 0.0)
 
@@ -86,14 +89,14 @@ class Saved:
     def carried(self, place: str, share: float) -> float:
         """The excess load that dropping a share was seen to make room for."""
         left_ms = self.after_ms[place, share]
-        return self.work_ms / left_ms - 1.0 if left_ms > 0 else float("inf")
+        return self.work_ms / max(left_ms, self.work_ms / _MOST) - 1.0
 
 
 def drop_rate(excess: float, work_ms: float, saved_ms: float) -> float:
     """The share that must go at an excess load, where dropping all saves so much of the work; 1 where it is too
     little."""
     needed_ms = work_ms * excess / (1.0 + excess)
-    return min(1.0, needed_ms / saved_ms) if saved_ms > 0 else 1.0
+    return min(1.0, max(0.0, needed_ms / saved_ms)) if saved_ms > 0 else 1.0
 
 
 def busy(column: str, times: int) -> str:
@@ -123,22 +126,23 @@ def measure(
     plans = {(_NOTHING, 0.0): Plan()}
     plans |= {(place.name, share): place.plan(network, share) for place in places for share in shares}
     frames, hardly_any = trips.frames(spark), few.frames(spark)
-    runs = {key: ByHand(spark, network, frames[0], folder / f"{key[0]} {key[1]:g}", shared) for key in (*plans, _FEW)}
+    shapes = shapes_of(spark, network, frames[0])
+    runs = {key: ByHand(spark, network, shapes, folder / f"{key[0]} {key[1]:g}", shared) for key in (*plans, _FEW)}
     times_ms: dict[tuple[str, float], list[float]] = {key: [] for key in runs}
     for batch, frame in enumerate(frames):
         for key, each in runs.items():
             given, count = (hardly_any[batch], few.rows) if key == _FEW else (frame, trips.rows)
-            took_ms, _ = each.run(given, count, plans.get(key, Plan()))
+            took = each.run(given, count, plans.get(key, Plan()))
             if batch >= _SKIPPED:
-                times_ms[key].append(took_ms)
+                times_ms[key].append(took.cpu_ms)
         say(f"batch {batch + 1} of {len(frames)}")
     median_ms = {key: statistics.median(measured) for key, measured in times_ms.items()}
-    everything = {name: set(found) for name, found in runs[_NOTHING, 0.0].all_results().items()}
+    everything = {name: set(found) for name, found in runs[_NOTHING, 0.0].results().items()}
     exact = all(
         everything[name].issuperset(found) and len(found) < len(everything[name])
         for key in plans
         if key[0] != _NOTHING
-        for name, found in runs[key].all_results().items()
+        for name, found in runs[key].results().items()
     )
     for each in runs.values():
         each.close()
