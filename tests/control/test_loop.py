@@ -106,6 +106,23 @@ def test_a_single_large_batch_is_not_an_overload() -> None:
     assert loop.plan.reason == "a single large batch"
 
 
+def test_a_batch_that_hung_says_nothing_of_costs() -> None:
+    loop = controller()
+    for batch in range(8):
+        run_batch(loop, batch, 200_000)
+    before, row = loop.costs.predict_ms({"trips": 200_000}, {}), loop.plan.row
+    run_batch(loop, 8, 200_000, 60.0)
+    assert loop.costs.predict_ms({"trips": 200_000}, {}) == before
+    run_batch(loop, 9, 200_000)
+    assert loop.plan.row == pytest.approx(row, rel=0.05)
+
+
+def test_batches_that_go_on_taking_long_do() -> None:
+    loop = controller()
+    samples = [run_batch(loop, batch, 100_000, 8.0) for batch in range(12)]
+    assert samples[-1].duration_ms < 0.7 * samples[0].duration_ms
+
+
 @pytest.mark.parametrize("slower", [1.5, 2.5])
 def test_costs_that_were_too_low_are_corrected(slower: float) -> None:
     loop = controller()

@@ -127,6 +127,22 @@ def test_cost_model_learns_true_costs_from_batch_times() -> None:
     assert model.predict_ms(rows, keeps) == pytest.approx(150 + 20 + work / 1000, rel=0.05)
 
 
+def test_the_first_batch_with_a_drop_is_compiled_while_it_runs_and_tells_little() -> None:
+    net = Network("n")
+    net.source("s", "x int").where("x > 0", name="w").output("o")
+    moved = []
+    for times_before in (0, 3):
+        model = CostModel(net.graph, Profile(dict.fromkeys("swo", 1.0), {}, 100.0))
+        rows, dropped = {"s": 200_000.0}, {"s": 0.5}
+        for keeps in [{}] * 10 + [dropped] * times_before:
+            model.update_time(rows, keeps, model.predict_ms(rows, keeps))
+        before_ms = model.predict_ms(rows, dropped)
+        model.update_time(rows, dropped, 2 * before_ms)
+        moved.append(model.predict_ms(rows, dropped) / before_ms - 1)
+    first, fourth = moved
+    assert 0 < first < 0.5 * fourth
+
+
 def test_cost_model_learns_selectivities_from_what_outputs_receive() -> None:
     net = Network("n")
     split = net.source("s", "x int").where("x > 0", name="w")

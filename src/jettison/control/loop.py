@@ -38,6 +38,9 @@ _MOST_READING_SHARE = 0.4
 _LEAST_READ_SHARE = 0.01
 _REBUILD_CHANGE_SHARE = 0.05
 _REBUILD_TIME_SHARE = 0.005
+_HUNG_TIMES = 5.0
+"""A batch that takes so many times as long as predicted hung somewhere: that says nothing of costs, unless the next
+one takes as long."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +101,7 @@ class Controller:
         self._rest_ms = 0.0
         self._rows: Mapping[str, float] = {}
         self._sending: frozenset[str] = frozenset()
+        self._hung = False
         self._shedder = shedder_named(settings.shedder)
         self.stale_limits = stale_limits(graph)
         self._build({}, None)
@@ -167,14 +171,14 @@ class Controller:
         self, rows: Mapping[str, float], now_ms: float, queues: Mapping[str, float] | None, fresh: Fresh | None
     ) -> Plan:
         self._learn_rates(rows, now_ms)
-        arriving = {name: rate * self.settings.trigger_ms / 1000 for name, rate in self.rows_per_s.items()}
         if not self._decisions.by_aggregate:
-            return self._planned(rows, arriving, queues, fresh)
+            return self._planned(rows, queues, fresh)
+        arriving = self._arriving()
         melting = planned_rows(rows, arriving, self.settings.melt_rate)
-        plan = self._planned(melting, arriving, queues, fresh)
+        plan = self._planned(melting, queues, fresh)
         if not closed(plan) and self.infeasible is None:
             return plan
-        steady = self._planned(planned_rows(rows, arriving, 0.0), arriving, queues, fresh)
+        steady = self._planned(planned_rows(rows, arriving, 0.0), queues, fresh)
         known = any(arriving.values())
         if self.infeasible is not None or (closed(steady) and known):
             return steady
@@ -183,13 +187,7 @@ class Controller:
         problem = Problem(self.graph, self.profile, melting, self.settings.budget_us)
         return replace(claimed(problem, drops, plan.reason), row=steady.row)
 
-    def _planned(
-        self,
-        rows: Mapping[str, float],
-        arriving: Mapping[str, float],
-        queues: Mapping[str, float] | None,
-        fresh: Fresh | None,
-    ) -> Plan:
+    def _planned(self, rows: Mapping[str, float], queues: Mapping[str, float] | None, fresh: Fresh | None) -> Plan:
         """The plan for so many tuples, whatever they are: a batch, or what one interval brings."""
         self._rows = rows
         problem = Problem(self.graph, self.profile, rows, self.settings.budget_us)
@@ -202,9 +200,13 @@ class Controller:
             return self._stale_first(problem, fresh, judgement.reason)
         return self._shed(problem, judgement.reason)
 
+    def _arriving(self) -> dict[str, float]:
+        """What one trigger interval brings, by source."""
+        return {name: rate * self.settings.trigger_ms / 1000 for name, rate in self.rows_per_s.items()}
+
     def _judge(self, problem: Problem, queues: Mapping[str, float]) -> Judgement:
         """The batch at hand, and what arrives in one interval, against the budget."""
-        arriving = {name: rate * self.settings.trigger_ms / 1000 for name, rate in self.rows_per_s.items()}
+        arriving = self._arriving()
         reading_us = sum(self.profile.read_us.get(name, 0.0) * count for name, count in arriving.items())
         arriving_us = (
             1000 * self.profile.fixed_ms
@@ -278,8 +280,11 @@ class Controller:
             if self.settings.learn:
                 delivered = {name: seen.rows for name, seen in sample.outputs.items()}
                 self.costs.update_rows(sample.rows_in, keeps, delivered)
-                self.costs.update_time(sample.rows_in, keeps, sample.duration_ms)
-                if not self.fates:  # a window that is kept whole may well take longer than the batches beside it
+                hung = sample.duration_ms > _HUNG_TIMES * self.costs.predict_ms(sample.rows_in, keeps)
+                believed, self._hung = self._hung or not hung, hung
+                if believed:
+                    self.costs.update_time(sample.rows_in, keeps, sample.duration_ms)
+                if believed and not self.fates:  # a window that is kept whole may take longer than batches beside it
                     self._detector.confirm(measured_us=1000 * sample.duration_ms, budget_us=self.settings.budget_us)
             self.costs.update_values(sample, keeps)
         self._rest_ms -= max(sample.interval_ms, sample.duration_ms)

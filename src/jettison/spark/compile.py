@@ -44,6 +44,7 @@ from jettison.spark.drops import (
     is_fresh,
     is_needed,
     keeps,
+    literal,
     passes,
 )
 from jettison.spark.pairs import check_sides, paired, waiting
@@ -448,7 +449,7 @@ def look_at(source: Source, column: str) -> str:
 
 def _decoded(source: Source) -> str:
     assert source.kafka is not None
-    return f"from_avro({source.payload_column}, {_literal(str(source.kafka.schema))}, map('mode', 'PERMISSIVE'))"
+    return f"from_avro({source.payload_column}, {literal(str(source.kafka.schema))}, map('mode', 'PERMISSIVE'))"
 
 
 def _body(source: Source, columns: Sequence[str]) -> str:
@@ -456,7 +457,7 @@ def _body(source: Source, columns: Sequence[str]) -> str:
     inside = [(name, kind) for name, kind in source.schema if name not in columns]
     text = f"string({source.payload_column})"
     if source.payload == "text":
-        return f"named_struct({_literal(inside[0][0])}, {text}, '{CORRUPT}', CAST(NULL AS string))"
+        return f"named_struct({literal(inside[0][0])}, {text}, '{CORRUPT}', CAST(NULL AS string))"
     options = f"map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '{CORRUPT}')"
     return f"from_json({text}, {_schema([*inside, (CORRUPT, 'string')])}, {options})"
 
@@ -468,13 +469,7 @@ def _alone(source: Source, name: str) -> str:
 
 
 def _schema(columns: Sequence[tuple[str, str]]) -> str:
-    return _literal(", ".join(f"{quoted(name)} {kind}" for name, kind in columns))
-
-
-def _literal(text: str) -> str:
-    """A text as a SQL literal."""
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
+    return literal(", ".join(f"{quoted(name)} {kind}" for name, kind in columns))
 
 
 def raw_time(source: Source, columns: Sequence[str]) -> str | None:

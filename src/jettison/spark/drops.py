@@ -96,7 +96,7 @@ def _is_kept(fate: Fate, moment: str) -> str:
     index = f"(({moment} - pmod({moment}, {fate.slide_us}L)) div {fate.slide_us}L)"
     segments = ", ".join(
         f"named_struct('first', {each.start}L, 'ahead', {each.into}L, 'block', {each.gap + 1}L, 'heads', "
-        f"{str(not each.closed).lower()}, 'bound', {each.limit}L, 'seed', {_text(each.seed)})"
+        f"{str(not each.closed).lower()}, 'bound', {each.limit}L, 'seed', {literal(each.seed)})"
         for each in fate.schedule.segments
     )
     into = f"pmod({index} - s.first + s.ahead, s.block)"
@@ -105,7 +105,8 @@ def _is_kept(fate: Fate, moment: str) -> str:
     return f"coalesce(aggregate(array({segments}), true, (k, s) -> IF({index} < s.first, k, {kept})), true)"
 
 
-def _text(text: str) -> str:
+def literal(text: str) -> str:
+    """A text as a SQL literal."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
 

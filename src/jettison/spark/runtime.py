@@ -262,7 +262,9 @@ class Run:
     def report(self) -> Report:
         """What the run has done so far."""
         seconds = (self._ended or time.time()) - self._started
-        return self._totals.report(seconds, self.controller.plan, self.controller.infeasible)
+        # as it was obeyed: the loop's own copy may by now have its place on a newer road map
+        plan = self.history[-1][1] if self.history else self.controller.plan
+        return self._totals.report(seconds, plan, self.controller.infeasible)
 
     def ledger(self) -> DataFrame:
         """What was shed: batch, arc, rows in, rows shed, reason, plan row."""

@@ -93,7 +93,7 @@ class Watch:
         try:
             found = self._offsets({name: len(partitions) for name, partitions in ends.items()}, spec)
         except Py4JError as error:
-            _log.warning("topic %s: the broker does not tell what is stale: %s", self._topics, reason_of(error))
+            _log.warning("topic %s: the broker does not tell what is stale: %s", self._topics[0], reason_of(error))
             return None
         # a partition that the broker says nothing about is read from its first record on
         return {

@@ -7,6 +7,7 @@ segment, because no more than whole segments can be told apart in batch times.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -26,7 +27,8 @@ _NOISE_SHARE = 0.1
 _MOST_NOISES = 3.0
 """A batch that a garbage collection or a neighbour made slow must not turn the estimate over; none is fast by luck."""
 _COLD_NOISE_SHARE = 0.5
-"""The first batches of a run are compiled while they run: they tell little of what the next will take."""
+"""The first batches of a run, and the first with drops of a new kind, are compiled while they run: they tell little of
+what the next will take."""
 _UNCERTAINTY = 0.5
 _GUESS_UNCERTAINTY = 2.0
 """Of a batch's fixed part (planning by Spark, files, jobs) calibration sees little: then it is the first to doubt."""
@@ -51,7 +53,7 @@ class CostModel:
         ]
         self._selectivity = {name: Smoothed(_SELECTIVITY_WEIGHT, value) for name, value in start.selectivity.items()}
         self._values = ValueModel(graph, start)
-        self._batches = 0
+        self._batches: Counter[frozenset[bool]] = Counter()  # by the kinds of their drops: by value, by chance, none
         self.profile = replace(start, values=self._values.get())
 
     def predict_ms(self, rows: Mapping[str, float], keeps: Mapping[str, Keep]) -> float:
@@ -60,8 +62,9 @@ class CostModel:
 
     def update_time(self, rows: Mapping[str, float], keeps: Mapping[str, Keep], duration_ms: float) -> None:
         """Learn from one batch's time."""
-        self._batches += 1
-        share = _NOISE_SHARE + (_COLD_NOISE_SHARE - _NOISE_SHARE) / self._batches
+        kinds = frozenset(_by_value(keep) for keep in keeps.values())
+        self._batches[kinds] += 1
+        share = _NOISE_SHARE + (_COLD_NOISE_SHARE - _NOISE_SHARE) / self._batches[kinds]
         parts = self._parts_ms(rows, keeps)
         expected_ms = sum(factor * part for factor, part in zip(self._fit.get(), parts, strict=True))
         noise_ms = max(_LEAST_NOISE_MS, share * duration_ms)
