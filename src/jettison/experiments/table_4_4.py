@@ -150,7 +150,7 @@ def _round(spark: Any, shape: str, frames: list[Any], rows: int, folder: Path) -
     runs = {variant: ByHand(spark, network, shapes, folder / variant) for variant in plans}
     table = []
     for batch, frame in enumerate(frames):
-        times_ms = {}
+        times_ms: dict[str, float] = {}
         for variant in plans if batch % 2 else reversed(plans):
             took = runs[variant].run(frame, rows, plans[variant])
             times_ms |= {f"{variant}_ms": took.wall_ms, f"{variant}_cpu_ms": took.cpu_ms}
