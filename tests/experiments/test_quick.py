@@ -17,6 +17,8 @@ from jettison.experiments import (
     fig_3_18,
     fig_4_8,
     fig_4_10,
+    fig_4_11,
+    fig_4_12,
     kafka_faults,
     kafka_lag,
     kafka_late_parse,
@@ -153,6 +155,22 @@ def test_fig_4_10(spark: SparkSession, tmp_path: Path) -> None:
     drawn(result, tmp_path)
 
 
+def test_fig_4_11(spark: SparkSession, tmp_path: Path) -> None:
+    result = fig_4_11.run(quick=True, say=quiet)
+    assert {"tumbling_drop_rate_10", "slide_drop_rate_10", "furthest_tuples", "furthest_work"} <= set(result.metrics)
+    assert result.checks["tuples that go early: within 0.01 of the estimate"], result.rows
+    assert result.checks["what is delivered is what the unshed run delivers"]
+    drawn(result, tmp_path)
+
+
+def test_fig_4_12(spark: SparkSession, tmp_path: Path) -> None:
+    result = fig_4_12.run(quick=True, say=quiet)
+    assert {"early_share_10", "saved_share_10", "early_share_100"} <= set(result.metrics)
+    assert result.checks["tuples that go early: within 0.01 of the estimate"], result.rows
+    assert result.checks["what is delivered is what the unshed run delivers"]
+    drawn(result, tmp_path)
+
+
 def test_table_4_4(spark: SparkSession, tmp_path: Path) -> None:
     result = table_4_4.run(quick=True, say=quiet)
     assert {"min_ratio", "tumbling_ratio", "sliding_ratio", "nested_ratio", "fan_out_ratio"} <= set(result.metrics)
@@ -213,6 +231,6 @@ def test_kafka_faults(spark: SparkSession, broker: Broker, tmp_path: Path) -> No
 def test_every_experiment_of_the_list_is_here() -> None:
     tested = {"overload", "burst", "overhead", "planning", "recovery", "native", "keys"}
     tested |= {"fig-3-11", "fig-3-12", "fig-3-13", "fig-3-14", "fig-3-18", "exact-gap", "stale", "parity"}
-    tested |= {"table-4-4", "fig-4-8", "fig-4-10"}
+    tested |= {"table-4-4", "fig-4-8", "fig-4-10", "fig-4-11", "fig-4-12"}
     tested |= {"kafka-lag", "kafka-rate", "kafka-late-parse", "kafka-faults"}
     assert {experiment.name for experiment in EXPERIMENTS} == tested

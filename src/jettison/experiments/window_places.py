@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +74,8 @@ class Saved:
     fixed_ms: float
     after_ms: Mapping[tuple[str, float], float]
     exact: bool
+    passed: Mapping[tuple[str, float], Mapping[str, float]] = field(default_factory=dict)
+    """By place and share, the share of rows that passed on arcs with drops: counted, not estimated."""
 
     def saved_ms(self, place: str) -> float:
         """What dropping everything at a place saves."""
@@ -129,12 +131,14 @@ def measure(
     shapes = shapes_of(spark, network, frames[0])
     runs = {key: ByHand(spark, network, shapes, folder / f"{key[0]} {key[1]:g}", shared) for key in (*plans, _FEW)}
     times_ms: dict[tuple[str, float], list[float]] = {key: [] for key in runs}
+    counts: dict[tuple[str, float], list[Mapping[str, tuple[int, int]]]] = {key: [] for key in runs}
     for batch, frame in enumerate(frames):
         for key, each in runs.items():
             given, count = (hardly_any[batch], few.rows) if key == _FEW else (frame, trips.rows)
             took = each.run(given, count, plans.get(key, Plan()))
             if batch >= _SKIPPED:
                 times_ms[key].append(took.cpu_ms)
+                counts[key].append(took.measured.arcs)
         say(f"batch {batch + 1} of {len(frames)}")
     median_ms = {key: statistics.median(measured) for key, measured in times_ms.items()}
     everything = {name: set(found) for name, found in runs[_NOTHING, 0.0].results().items()}
@@ -150,4 +154,12 @@ def measure(
     for (name, share), took_ms in median_ms.items():
         say(f"{name}, {share:g}: {took_ms:.0f} ms (hardly any rows: {fixed_ms:.0f} ms)")
     work_ms = median_ms.pop((_NOTHING, 0.0)) - fixed_ms
-    return Saved(work_ms, fixed_ms, {key: took_ms - fixed_ms for key, took_ms in median_ms.items()}, exact)
+    after_ms = {key: took_ms - fixed_ms for key, took_ms in median_ms.items()}
+    return Saved(work_ms, fixed_ms, after_ms, exact, {key: _passed(counts[key]) for key in plans})
+
+
+def _passed(batches: Sequence[Mapping[str, tuple[int, int]]]) -> dict[str, float]:
+    """The share of rows that passed, by arc, over some batches."""
+    arcs = {arc for each in batches for arc in each}
+    rows, kept = ({arc: sum(each.get(arc, (0, 0))[at] for each in batches) for arc in arcs} for at in (0, 1))
+    return {arc: kept[arc] / rows[arc] for arc in arcs if rows[arc]}

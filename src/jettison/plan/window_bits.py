@@ -41,6 +41,16 @@ class Needed:
         word, bit = divmod((tick_us - self.low_us) // self.granule_us, WORD_BITS)
         return bool(self.words[word] >> bit & 1)
 
+    def all_within(self, start_us: int, end_us: int) -> bool:
+        """Whether everything from one time up to, not including, another is needed.
+
+        >>> some = needed_bits(((0, 20), (40, 50)), low_us=0, high_us=60, granule_us=10)
+        >>> some.all_within(-50, 20), some.all_within(0, 21), some.all_within(30, 45), some.all_within(45, 45)
+        (True, False, False, True)
+        """
+        low, high = max(start_us, self.low_us), min(end_us, self.high_us)
+        return all(self.at(tick) for tick in range(low // self.granule_us * self.granule_us, high, self.granule_us))
+
 
 def needed_bits(needs: Iterable[tuple[int, int]], low_us: int, high_us: int, granule_us: int) -> Needed:
     """Bits of the granules from one multiple of the granule up to, not including, another."""

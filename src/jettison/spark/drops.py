@@ -22,6 +22,10 @@ HIDDEN = (IDENTITY, TIME)
 KEY = "_jt_key"
 LOOK = "_jt_look"
 """What a drop judges by (a value, a key, the time), where it had to be parsed for that; with a number."""
+JUDGED = "_jt_judged"
+"""Whether a row passes, where that is counted and then asked for."""
+ALL = "true"
+"""The condition that every row meets."""
 RECORD = ("_jt_topic", "_jt_partition", "_jt_offset")
 """What identifies a record of Kafka, in the columns of a stream that is read from there."""
 
@@ -78,21 +82,22 @@ def is_needed(drop: Window, time: str = TIME) -> str:
     """
     moment = f"unix_micros(CAST({time} AS timestamp))"
     if drop.of is not None:
-        return "true" if not drop.fates else _is_kept(drop.fates[drop.of], moment)
+        return ALL if not drop.fates else _is_kept(drop.fates[drop.of], moment)
     if drop.needed is None:
-        return "true"
+        return ALL
     # `get`, as an index that is null is -1 where Spark shares a part of an expression
     low, high = (f"get(array({edge}L), int({moment} & 0))" for edge in (drop.needed.low_us, drop.needed.high_us))
     granule = f"(({moment} - {low}) div {drop.needed.granule_us}L)"
-    words = ", ".join(f"{word}L" for word in drop.needed.words)
-    bit = f"shiftright(get(array({words}), int({granule} div {WORD_BITS}L)), int({granule} % {WORD_BITS}L)) & 1L"
+    # one text, taken apart once, instead of many numbers that Spark looks at again in every step of its analysis
+    words = f"CAST(split('{','.join(map(str, drop.needed.words))}', ',') AS array<bigint>)"
+    bit = f"shiftright(get({words}, int({granule} div {WORD_BITS}L)), int({granule} % {WORD_BITS}L)) & 1L"
     return f"coalesce({moment} < {low} OR {moment} >= {high} OR ({bit}) = 1L, true)"
 
 
 def _is_kept(fate: Fate, moment: str) -> str:
     """Whether a fate keeps the window that starts at a moment: the last segment that has begun there judges."""
     if not fate.schedule.segments:
-        return "true"
+        return ALL
     index = f"(({moment} - pmod({moment}, {fate.slide_us}L)) div {fate.slide_us}L)"
     segments = ", ".join(
         f"named_struct('first', {each.start}L, 'ahead', {each.into}L, 'block', {each.gap + 1}L, 'heads', "
