@@ -86,12 +86,15 @@ def is_needed(drop: Window, time: str = TIME) -> str:
     if drop.needed is None:
         return ALL
     # `get`, as an index that is null is -1 where Spark shares a part of an expression
-    low, high = (f"get(array({edge}L), int({moment} & 0))" for edge in (drop.needed.low_us, drop.needed.high_us))
+    edges = (drop.needed.low_us, drop.needed.high_us, *drop.needed.sure_us)
+    low, high, sure, until = (f"get(array({edge}L), int({moment} & 0))" for edge in edges)
     granule = f"(({moment} - {low}) div {drop.needed.granule_us}L)"
     # one text, taken apart once, instead of many numbers that Spark looks at again in every step of its analysis
     words = f"CAST(split('{','.join(map(str, drop.needed.words))}', ',') AS array<bigint>)"
     bit = f"shiftright(get({words}, int({granule} div {WORD_BITS}L)), int({granule} % {WORD_BITS}L)) & 1L"
-    return f"coalesce({moment} < {low} OR {moment} >= {high} OR ({bit}) = 1L, true)"
+    judged = f"coalesce({moment} < {low} OR {moment} >= {high} OR ({bit}) = 1L, true)"
+    # IF, as of OR Spark may work out parts of the right side for every row
+    return f"IF({moment} >= {sure} AND {moment} < {until}, true, {judged})"
 
 
 def _is_kept(fate: Fate, moment: str) -> str:

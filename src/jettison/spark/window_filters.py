@@ -57,7 +57,7 @@ def _needed(arcs: WindowArcs, arc: str, drop: Window, marks: BatchMarks) -> Need
     low_us = min(known) // granule_us * granule_us
     count = min(_MOST_GRANULES, max(0, (newest_us - low_us) // granule_us) + _AHEAD)
     high_us = low_us + count * granule_us
-    return needed_bits(arcs.needs(arc, drop.fates, low_us, high_us), low_us, high_us, granule_us)
+    return needed_bits(arcs.needs(arc, drop.fates, low_us, high_us), low_us, high_us, granule_us, newest_us)
 
 
 def _keeps_all(drop: Window, of: str, marks: BatchMarks) -> bool:
