@@ -16,6 +16,10 @@ from jettison.experiments import (
     fig_3_13,
     fig_3_14,
     fig_3_18,
+    fig_4_8,
+    fig_4_10,
+    fig_4_11,
+    fig_4_12,
     kafka_faults,
     kafka_lag,
     kafka_late_parse,
@@ -28,6 +32,7 @@ from jettison.experiments import (
     planning,
     recovery,
     stale,
+    table_4_4,
 )
 from jettison.experiments.broker import Broker
 from jettison.experiments.capacity import Capacity
@@ -146,6 +151,44 @@ def test_fig_3_18(spark: SparkSession, tmp_path: Path) -> None:
     drawn(result, tmp_path)
 
 
+def test_fig_4_8(spark: SparkSession, tmp_path: Path) -> None:
+    result = fig_4_8.run(quick=True, say=quiet)
+    assert {"input_at_50", "middle_at_50", "random_at_50", "random_most_excess_percent"} <= set(result.metrics)
+    assert result.checks["seen on Spark: what is delivered is what the unshed run delivers"]
+    drawn(result, tmp_path)
+
+
+def test_fig_4_10(spark: SparkSession, tmp_path: Path) -> None:
+    result = fig_4_10.run(quick=True, say=quiet)
+    assert {"shared_at_50", "split_at_50", "random_at_50", "random_most_excess_percent"} <= set(result.metrics)
+    assert result.checks["seen on Spark: what is delivered is what the unshed run delivers"]
+    drawn(result, tmp_path)
+
+
+def test_fig_4_11(spark: SparkSession, tmp_path: Path) -> None:
+    result = fig_4_11.run(quick=True, say=quiet)
+    assert {"tumbling_drop_rate_10", "slide_drop_rate_10", "furthest_tuples", "furthest_work"} <= set(result.metrics)
+    assert result.checks["tuples that go early: within 0.01 of the estimate"], result.rows
+    assert result.checks["what is delivered is what the unshed run delivers"]
+    drawn(result, tmp_path)
+
+
+def test_fig_4_12(spark: SparkSession, tmp_path: Path) -> None:
+    result = fig_4_12.run(quick=True, say=quiet)
+    assert {"early_share_10", "saved_share_10", "early_share_100"} <= set(result.metrics)
+    assert result.checks["tuples that go early: within 0.01 of the estimate"], result.rows
+    assert result.checks["what is delivered is what the unshed run delivers"]
+    drawn(result, tmp_path)
+
+
+def test_table_4_4(spark: SparkSession, tmp_path: Path) -> None:
+    result = table_4_4.run(quick=True, say=quiet)
+    assert {"min_ratio", "tumbling_ratio", "sliding_ratio", "nested_ratio", "fan_out_ratio"} <= set(result.metrics)
+    assert all(equal for name, equal in result.checks.items() if name.endswith("the same results"))
+    assert {row["shape"] for row in result.rows} == set(table_4_4.SHAPES)
+    drawn(result, tmp_path)
+
+
 def test_stale(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
     result = stale.run(quick=True, say=quiet, capacity=given_capacity(), broker=broker)
     assert {"recover_s", "recover_s_without"} <= set(result.metrics)
@@ -198,5 +241,6 @@ def test_kafka_faults(spark: SparkSession, broker: Broker, tmp_path: Path) -> No
 def test_every_experiment_of_the_list_is_here() -> None:
     tested = {"overload", "burst", "overhead", "planning", "recovery", "native", "keys", "estimate"}
     tested |= {"fig-3-11", "fig-3-12", "fig-3-13", "fig-3-14", "fig-3-18", "exact-gap", "stale", "parity"}
+    tested |= {"table-4-4", "fig-4-8", "fig-4-10", "fig-4-11", "fig-4-12"}
     tested |= {"kafka-lag", "kafka-rate", "kafka-late-parse", "kafka-faults"}
     assert {experiment.name for experiment in EXPERIMENTS} == tested

@@ -146,8 +146,10 @@ def test_needs_of_an_arc_are_those_of_the_chain(
         bool(each)
         for each in within_needs(wanted, list(ticks))  # type: ignore[arg-type]
     ]
-    bits = needed_bits(found, low, low + len(ticks) * granule, granule)
+    bits = needed_bits(found, low, low + len(ticks) * granule, granule, start * S)
     assert [bits.at(tick) for tick in ticks] == [bool(each) for each in within_needs(found, list(ticks))]  # type: ignore[arg-type]
+    assert all(bits.at(tick) for tick in range(*bits.sure_us, granule))
+    assert bits.sure_us[1] > start * S or bits.sure_us == (0, 0)
     assert pipeline(above, below, aligned=True).slide == below.slide
 
 

@@ -92,6 +92,11 @@ EXPERIMENTS = (
     Experiment(
         "fig-3-14", "fig_3_14", "thesis 3.8.4", "simulation: 20 queries behind one operator, inputs against splits"
     ),
+    Experiment("fig-4-8", "fig_4_8", "thesis 4.11.2", "nested aggregates: drop rate over excess load by place"),
+    Experiment("fig-4-10", "fig_4_10", "thesis 4.11.2", "fan-out: drop rate over excess load by place"),
+    Experiment("fig-4-11", "fig_4_11", "thesis 4.11.3", "effect of the window's size, beside the estimate of 4.9.2"),
+    Experiment("fig-4-12", "fig_4_12", "thesis 4.11.3", "effect of the window's slide, beside the estimate of 4.9.2"),
+    Experiment("table-4-4", "table_4_4", "thesis 4.11.4", "throughput with a window drop that drops nothing over none"),
     Experiment("recovery", "recovery", "ours", "killed at random points: nothing lost, nothing doubled, plans alike"),
     Experiment(
         "kafka-lag", "kafka_lag", "Stream Economics 5.8", "Kafka's lag as injection rises past capacity, beside Spark's"

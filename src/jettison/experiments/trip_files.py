@@ -9,7 +9,7 @@ from typing import Any
 
 SCHEMA = "trip long, pickup timestamp, zone int, cents long"
 _FILES_PER_BATCH = 2
-_FIRST_US = 10**15
+FIRST_US = 10**15
 _ZONES = 265
 
 
@@ -31,7 +31,7 @@ class TripFiles:
         step_us = 1e6 * self.batch_s / self.rows
         trips = spark.range(0, rows, 1, self.batches * _FILES_PER_BATCH).selectExpr(
             "id AS trip",
-            f"timestamp_micros({_FIRST_US} + bigint({step_us} * id)) AS pickup",
+            f"timestamp_micros({FIRST_US} + bigint({step_us} * id)) AS pickup",
             f"int({_ZONES} * pow(pmod(xxhash64(id), 1000) / 1000, 3)) AS zone",
             "300 + pmod(xxhash64(id, 1), 30000) AS cents",
         )
@@ -42,3 +42,9 @@ class TripFiles:
     def stream(self, spark: Any) -> Any:
         reader = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", _FILES_PER_BATCH)
         return reader.parquet(str(self.folder))
+
+    def frames(self, spark: Any) -> list[Any]:
+        """The rows of each batch, for those who run batches by hand."""
+        files = [str(path) for path in sorted(self.folder.glob("part-*.parquet"))]
+        parts = [files[at : at + _FILES_PER_BATCH] for at in range(0, len(files), _FILES_PER_BATCH)]
+        return [spark.read.schema(SCHEMA).parquet(*part) for part in parts]

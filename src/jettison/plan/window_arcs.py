@@ -93,7 +93,7 @@ class WindowArcs:
     def deciders(self, arc: str) -> frozenset[str] | None:
         """The aggregates that decide what is needed on an arc; None where all is."""
         if arc not in self._known:
-            self._known[arc] = self._deciders(arc_head(arc), behind=self._behind(arc))
+            self._known[arc] = self._deciders(arc_head(arc), behind=bool(self.results_on(arc)))
         return self._known[arc]
 
     def _deciders(self, name: str, *, behind: bool) -> frozenset[str] | None:
@@ -116,15 +116,15 @@ class WindowArcs:
         """An aggregate with all that share its slices, and so the rows that come to it; of others themselves."""
         return tuple(each.name for each in self._sharing[name]) if name in self._sharing else (name,)
 
-    def _behind(self, arc: str) -> bool:
-        """Whether the rows of an arc are results and nothing else."""
+    def results_on(self, arc: str) -> tuple[str, ...]:
+        """The aggregates whose results an arc carries, where it carries nothing else."""
         tail = arc.rpartition(">")[0]
         if not tail:
-            return False
+            return ()
         if isinstance(self._graph.by_name[tail], Aggregate | CountAggregate):
-            return True
+            return (tail,)
         above, rows = results_above(self._graph, tail)
-        return bool(above) and not rows
+        return () if rows else tuple(each.name for each in above)
 
     def early_arcs(self, names: Collection[str]) -> tuple[str, ...]:
         """The arcs on which tuples go early when these aggregates have fates."""
@@ -137,7 +137,7 @@ class WindowArcs:
 
     def is_early(self, arc: str, names: Collection[str]) -> bool:
         """Whether tuples may go on an arc: all that is below it are windows, of these aggregates."""
-        if self._behind(arc) and self._leads(arc_head(arc))[0]:
+        if self.results_on(arc) and self._leads(arc_head(arc))[0]:
             return False  # an output wants what the aggregate's own fate keeps
         deciders = self.deciders(arc)
         return bool(deciders) and deciders is not None and deciders <= set(names)

@@ -2,6 +2,9 @@
 
 Windows begin and end at multiples of a granule, so that all ticks of a granule fare alike. One bit per granule, 60 bits
 to a word: an hour of seconds is 60 words.
+
+Most tuples of a batch are in few windows, those of now, and often all of these are kept. So one stretch of time of
+which everything is needed stands apart: two comparisons are cheaper than to look a bit up.
 """
 
 from __future__ import annotations
@@ -23,6 +26,8 @@ WORD_BITS = 60
 class Needed:
     """A bit per granule from `low_us` on; what lies before or behind is needed.
 
+    From `sure_us[0]` up to, not including, `sure_us[1]` all is needed, as the bits say too.
+
     >>> some = needed_bits(((0, 20), (40, 50)), low_us=0, high_us=60, granule_us=10)
     >>> [some.at(tick) for tick in (-1, 15, 25, 45, 59, 60)]
     [True, True, False, True, False, True]
@@ -32,6 +37,7 @@ class Needed:
     high_us: int
     granule_us: int
     words: tuple[int, ...]
+    sure_us: tuple[int, int] = (0, 0)
 
     @property
     def everything(self) -> bool:
@@ -43,14 +49,37 @@ class Needed:
         word, bit = divmod((tick_us - self.low_us) // self.granule_us, WORD_BITS)
         return bool(self.words[word] >> bit & 1)
 
+    def all_within(self, start_us: int, end_us: int) -> bool:
+        """Whether everything from one time up to, not including, another is needed.
 
-def needed_bits(needs: Iterable[tuple[int, int]], low_us: int, high_us: int, granule_us: int) -> Needed:
-    """Bits of the granules from one multiple of the granule up to, not including, another."""
+        >>> some = needed_bits(((0, 20), (40, 50)), low_us=0, high_us=60, granule_us=10)
+        >>> some.all_within(-50, 20), some.all_within(0, 21), some.all_within(30, 45), some.all_within(45, 45)
+        (True, False, False, True)
+        """
+        low, high = max(start_us, self.low_us), min(end_us, self.high_us)
+        return all(self.at(tick) for tick in range(low // self.granule_us * self.granule_us, high, self.granule_us))
+
+
+def needed_bits(
+    needs: Iterable[tuple[int, int]], low_us: int, high_us: int, granule_us: int, now_us: int | None = None
+) -> Needed:
+    """Bits of the granules from one multiple of the granule up to, not including, another.
+
+    What is needed at `now_us`, or as soon as possible after it, up to the next gap, is what most tuples are judged by:
+
+    >>> needed_bits(((0, 20), (40, 50)), low_us=0, high_us=60, granule_us=10, now_us=25).sure_us
+    (40, 50)
+    """
     found = within_needs(tuple(needs), np.arange(low_us, high_us, granule_us, dtype=np.int64))
     padded = np.zeros(-(-len(found) // WORD_BITS) * WORD_BITS, np.int64)
     padded[: len(found)] = found
     words = padded.reshape(-1, WORD_BITS) @ (np.int64(1) << np.arange(WORD_BITS, dtype=np.int64))
-    return Needed(low_us, high_us, granule_us, tuple(words.tolist()))
+    sure_us = (0, 0)
+    if now_us is not None and low_us <= now_us < high_us:
+        edges = np.flatnonzero(np.diff(np.concatenate(([False], found, [False])))) * granule_us + low_us
+        runs = zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
+        sure_us = next(((start, end) for start, end in runs if end > now_us), sure_us)
+    return Needed(low_us, high_us, granule_us, tuple(words.tolist()), sure_us)
 
 
 def together(some: Sequence[Needed]) -> Needed:

@@ -31,7 +31,7 @@ from jettison.spark.compile import (
     newest_place,
 )
 from jettison.spark.count_state import CountState
-from jettison.spark.drops import HIDDEN, IDENTITY, TIME, passes
+from jettison.spark.drops import ALL, HIDDEN, IDENTITY, TIME, passes
 from jettison.spark.join_state import JoinState
 from jettison.spark.reasons import reason_of
 from jettison.spark.sinks import Sink
@@ -315,6 +315,9 @@ class BatchRunner:
             )
             measured.outputs[output.name] = OutputSample(seen.get("rows", 0), latency)
             measured.values |= value_samples(self._graph, output.name, seen)
+            for arc in self._graph.arcs_into(output.name):
+                if passes(arc, plan) == ALL:
+                    measured.arcs[arc] = (seen.get("rows", 0), seen.get("rows", 0))
             measured.parts_ms[output.name] = 1000 * (written.ended_s - written.started_s)
         return measured
 

@@ -26,6 +26,7 @@ from jettison.network.operators import (
     CountAggregate,
     Join,
     Operator,
+    Output,
     Select,
     Source,
     StreamJoin,
@@ -41,8 +42,10 @@ from jettison.plan.stratified import Stratified
 from jettison.spark.count_slices import CountShape, count_shape
 from jettison.spark.count_slices import direct as counted_directly
 from jettison.spark.drops import (
+    ALL,
     HIDDEN,
     IDENTITY,
+    JUDGED,
     LOOK,
     RECORD,
     TIME,
@@ -274,13 +277,14 @@ class Compiler:
 
     def _dropped(self, arc: str, frame: DataFrame, count: bool) -> DataFrame:
         condition = passes(arc, self._plan)
-        if condition is None:
-            return frame
+        if condition is None or (condition == ALL and isinstance(self._graph.by_name[arc_head(arc)], Output)):
+            return frame  # the output counts its rows
         if count and arc not in self.counted.arcs:
             observation = self.counted.arcs[arc] = Observation()
             metrics = ("count(1) AS rows", f"count_if({condition}) AS kept")
             frame = frame.observe(observation, *map(self.known.expression, metrics))
-        frame = frame.where(self.known.expression(condition))
+        if condition != ALL:
+            frame = frame.where(self.known.expression(condition))
         if arc_head(arc) in self._weighed and arc in self._plan.drops:
             frame = frame.withColumn(WEIGHT, self.known.expression(weight(self._plan.drops[arc], WEIGHT)))
         return frame
@@ -296,16 +300,19 @@ class Compiler:
             ) from error
         try:
             newest = None
+            valued = self._value_metrics(source, columns)
             by_window = source.name in self.timed and isinstance(self._plan.drops.get(source.name), Window)
-            if count and by_window and source.name not in self.counted.newest:
-                newest = self.counted.newest[source.name] = Observation()
-            frame = dropped_raw(source, raw, columns, self._plan, self.known, newest=newest)
+            at_once = by_window and source.payload is None and not valued
+            if count and by_window and source.name not in (self.counted.sources if at_once else self.counted.newest):
+                newest = Observation()
+                (self.counted.sources if at_once else self.counted.newest)[source.name] = newest
+            frame = dropped_raw(source, raw, columns, self._plan, self.known, newest=newest, at_once=at_once)
         except AnalysisException as error:
             remedy = " Avro needs jt.local_session(kafka=True, avro=True)." if source.payload == "avro" else ""
             raise StartError(f"source {source.name!r}: {reason_of(error)}{remedy}") from error
         if count and source.name not in self.counted.sources:
             observation = self.counted.sources[source.name] = Observation()
-            metrics = [*_source_metrics(source, columns), *self._value_metrics(source, columns)]
+            metrics = [*_source_metrics(source, columns), *valued]
             if source.name in self.timed and source.event_time is not None:
                 inside = "" if source.event_time in columns else f"{BODY}."
                 metrics.append(newest_metric(f"{inside}{quoted(source.event_time)}"))
@@ -372,9 +379,11 @@ class Compiler:
             raise StartError(f"join {join.name!r}: both sides have column {clash[0]!r}: rename it on one side.")
 
 
-def identified(source: Source, raw: DataFrame, columns: Sequence[str], known: Known) -> DataFrame:
+def identified(
+    source: Source, raw: DataFrame, columns: Sequence[str], known: Known, also: Sequence[str] = ()
+) -> DataFrame:
     """Raw rows with their identity: of the declared columns, parsed alone where they are in the payload; else Kafka's
-    (topic, partition, offset), else of the payload, else of the whole row.
+    (topic, partition, offset), else of the payload, else of the whole row. `also` are other columns to be added.
     """
     if source.id and set(source.id) <= set(columns):
         identity: Sequence[str] = source.id
@@ -385,7 +394,7 @@ def identified(source: Source, raw: DataFrame, columns: Sequence[str], known: Kn
         identity = RECORD
     else:
         identity = (source.payload_column,) if source.payload else columns
-    return known.select(raw, ["*", identity_of(identity)])
+    return known.select(raw, ["*", identity_of(identity), *also])
 
 
 def dropped_raw(
@@ -397,14 +406,20 @@ def dropped_raw(
     *,
     shed: bool = False,
     newest: Observation | None = None,
+    at_once: bool = False,
 ) -> DataFrame:
     """Raw rows that pass the input's drop, with their identity and, parsed behind the drop, the payload in a struct.
 
     With `shed`, the rows that do not pass. A value that the drop judges by is parsed alone, where that can be done.
-    `newest` observes how far event times have got before a drop by window, which looks at them anyway.
+    `newest` observes how far event times have got before a drop by window, which looks at them anyway; `at_once`, for
+    sources without a payload, also all that is counted behind the drop: every observation looks at every row.
     """
-    frame = identified(source, raw, columns, known)
     early, late, looks = _conditions(source, columns, plan)
+    if newest is not None and at_once:
+        frame = identified(source, raw, columns, known, [f"{' AND '.join(early)} AS {JUDGED}"])
+        metrics = [*_source_metrics(source, columns, passed=JUDGED), newest_metric(quoted(source.event_time or ""))]
+        return frame.observe(newest, *map(known.expression, metrics)).where(known.expression(JUDGED))
+    frame = identified(source, raw, columns, known)
     if looks:
         frame = known.select(frame, ["*", *(f"{sql} AS {name}" for sql, name in looks.items())])
     moment = raw_time(source, columns)
@@ -545,9 +560,12 @@ def parsed(source: Source, frame: DataFrame, columns: Sequence[str], known: Know
     return known.select(frame, [*chosen, IDENTITY])
 
 
-def _source_metrics(source: Source, columns: Sequence[str]) -> list[str]:
-    """What is counted behind a source's drop: rows, those that do not parse, those without an event time."""
-    metrics = ["count(1) AS kept"]
+def _source_metrics(source: Source, columns: Sequence[str], passed: str = ALL) -> list[str]:
+    """What is counted behind a source's drop: rows, those that do not parse, those without an event time.
+
+    Before a drop by window it is the same, if those rows are counted that will have `passed`: those without a time do.
+    """
+    metrics = ["count(1) AS kept" if passed == ALL else f"count_if({passed}) AS kept"]
     if source.payload is not None:
         metrics.append(f"count_if(NOT {is_parsed(source)}) AS rejected")
     if source.event_time is not None:

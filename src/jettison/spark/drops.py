@@ -25,6 +25,10 @@ HIDDEN = (IDENTITY, TIME, WEIGHT)
 KEY = "_jt_key"
 LOOK = "_jt_look"
 """What a drop judges by (a value, a key, the time), where it had to be parsed for that; with a number."""
+JUDGED = "_jt_judged"
+"""Whether a row passes, where that is counted and then asked for."""
+ALL = "true"
+"""The condition that every row meets."""
 RECORD = ("_jt_topic", "_jt_partition", "_jt_offset")
 """What identifies a record of Kafka, in the columns of a stream that is read from there."""
 
@@ -135,11 +139,12 @@ def is_needed(drop: Window, time: str = TIME, column: Callable[[str], str] = quo
     value = None if drop.column is None else column(drop.column)
     if drop.of is not None:
         fate = drop.fates.get(drop.of)
-        return "true" if fate is None else _is_kept(fate, START if fate.counts_rows else moment, value)
+        return ALL if fate is None else _is_kept(fate, START if fate.counts_rows else moment, value)
     if drop.needed is None:
-        return "true"
+        return ALL
     # `get`, as an index that is null is -1 where Spark shares a part of an expression
-    low, high = (f"get(array({edge}L), int({moment} & 0))" for edge in (drop.needed.low_us, drop.needed.high_us))
+    edges = (drop.needed.low_us, drop.needed.high_us, *drop.needed.sure_us)
+    low, high, sure, until = (f"get(array({edge}L), int({moment} & 0))" for edge in edges)
     granule = f"(({moment} - {low}) div {drop.needed.granule_us}L)"
     cells = next((each.apart for each in drop.fates.values() if each.apart is not None), None)
     if value is not None and cells is not None and drop.parts:
@@ -148,11 +153,14 @@ def is_needed(drop: Window, time: str = TIME, column: Callable[[str], str] = quo
     else:
         words = _words(drop.needed)
     bit = f"shiftright(get({words}, int({granule} div {WORD_BITS}L)), int({granule} % {WORD_BITS}L)) & 1L"
-    return f"coalesce({moment} < {low} OR {moment} >= {high} OR ({bit}) = 1L, true)"
+    judged = f"coalesce({moment} < {low} OR {moment} >= {high} OR ({bit}) = 1L, true)"
+    # IF, as of OR Spark may work out parts of the right side for every row
+    return f"IF({moment} >= {sure} AND {moment} < {until}, true, {judged})"
 
 
 def _words(needed: Needed) -> str:
-    return f"array({', '.join(f'{word}L' for word in needed.words)})"
+    """Words as an array: one text, taken apart once; many numbers Spark would look at in every step of its analysis."""
+    return f"CAST(split('{','.join(map(str, needed.words))}', ',') AS array<bigint>)"
 
 
 def _kinds(cells: Cells, value: str, by_cell: Sequence[str]) -> tuple[str, str]:
@@ -176,7 +184,7 @@ def _named(names: Sequence[str], value: str) -> str:
 def _is_kept(fate: Fate, moment: str, value: str | None) -> str:
     """Whether a fate keeps the window that starts at a moment: the last segment that has begun there judges."""
     if not fate.schedule.segments and not fate.schedule.groups:
-        return "true"
+        return ALL
     index = f"(({moment} - pmod({moment}, {fate.slide_us}L)) div {fate.slide_us}L)"
     segments = _segments(fate.schedule.segments)
     if fate.apart is not None and value is not None:

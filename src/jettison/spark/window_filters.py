@@ -3,6 +3,8 @@
 Watermark and newest event time are known before a batch and the same when it is repeated. Outside of what is worked out
 every row is needed: that is always right, for what decides is the fate of results. So the first batch of a run drops
 nothing early, and neither does one that reaches further ahead than any sensible clock.
+
+Which windows close in a batch is known too. Where all of them are kept, their results need not be judged one by one.
 """
 
 from __future__ import annotations
@@ -10,9 +12,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+import numpy as np
+
 from jettison.errors import PlanError
 from jettison.network.marks import BatchMarks
-from jettison.plan.fate import Segment
+from jettison.plan.fate import Segment, kept
 from jettison.plan.group_gaps import column_at
 from jettison.plan.plan import Drop, Fate, Plan, Window
 from jettison.plan.window_arcs import WindowArcs
@@ -21,29 +25,40 @@ from jettison.plan.window_bits import Needed, needed_bits, together
 _AHEAD = 4096
 """Granules behind the newest event time so far: what a batch may bring."""
 _MOST_GRANULES = 32_768
+_MOST_CLOSING = 100_000
 
 
 def for_batch(arcs: WindowArcs, plan: Plan, marks: BatchMarks) -> Plan:
-    """The plan with what its window drops need in this batch; inputs that need everything are whole."""
+    """The plan with what its window drops need in this batch; inputs that need everything are whole.
+
+    Inner arcs on which everything stays keep a drop that lets all pass, so that what passes is counted.
+    """
     if not plan.fates:
         return plan
     arcs.check(plan)
     drops: dict[str, Drop] = {}
     for arc, drop in plan.drops.items():
-        if isinstance(drop, Window) and drop.of is None:
+        if not isinstance(drop, Window) or (drop.of is not None and not drop.fates):
+            drops[arc] = drop
+        elif drop.of is not None:
+            drops[arc] = (
+                replace(drop, fates={}) if _keeps_all(drop.fates[drop.of], drop.of, marks) else _told(arcs, arc, drop)
+            )
+        else:
             made = _early(arcs, arc, drop, marks)
             if made is not None:
                 drops[arc] = made
             elif ">" in arc:
-                drops[arc] = drop  # so that what passes is counted
-        elif isinstance(drop, Window) and drop.fates:
-            column = _column(arcs, arc, drop.fates)
-            if column is None and any(fate.apart for fate in drop.fates.values()):
-                raise PlanError(f"window drop on {arc!r}: what groups are told apart by is not there.")
-            drops[arc] = replace(drop, column=column)
-        else:
-            drops[arc] = drop
+                drops[arc] = drop
     return replace(plan, drops=drops)
+
+
+def _told(arcs: WindowArcs, arc: str, drop: Window) -> Window:
+    """The drop of results with the column by which groups are told apart."""
+    column = _column(arcs, arc, drop.fates)
+    if column is None and any(fate.apart for fate in drop.fates.values()):
+        raise PlanError(f"window drop on {arc!r}: what groups are told apart by is not there.")
+    return replace(drop, column=column)
 
 
 def _early(arcs: WindowArcs, arc: str, drop: Window, marks: BatchMarks) -> Window | None:
@@ -63,9 +78,10 @@ def _early(arcs: WindowArcs, arc: str, drop: Window, marks: BatchMarks) -> Windo
     column = _column(arcs, arc, drop.fates) if len({each.kind for each in apart}) == 1 else None
     if column is None:  # who cannot tell groups apart keeps what any of them needs
         needed = together(parts)
-        return None if needed.everything else replace(drop, needed=needed)
-    everything = all(each.everything for each in parts)
-    return None if everything else replace(drop, needed=parts[0], parts=tuple(parts), column=column)
+        return None if _all_pass(arcs, arc, needed, marks) else replace(drop, needed=needed)
+    if all(_all_pass(arcs, arc, each, marks) for each in parts):
+        return None
+    return replace(drop, needed=replace(parts[0], sure_us=(0, 0)), parts=tuple(parts), column=column)
 
 
 def _column(arcs: WindowArcs, arc: str, fates: Mapping[str, Fate]) -> str | None:
@@ -84,4 +100,28 @@ def _needed(arcs: WindowArcs, arc: str, fates: Mapping[str, Fate], marks: BatchM
     low_us = min(known) // granule_us * granule_us
     count = min(_MOST_GRANULES, max(0, (newest_us - low_us) // granule_us) + _AHEAD)
     high_us = low_us + count * granule_us
-    return needed_bits(arcs.needs(arc, fates, low_us, high_us), low_us, high_us, granule_us)
+    return needed_bits(arcs.needs(arc, fates, low_us, high_us), low_us, high_us, granule_us, newest_us)
+
+
+def _keeps_all(fate: Fate, of: str, marks: BatchMarks) -> bool:
+    """Whether all windows of an aggregate that close in this batch are kept."""
+    closing = None if fate.counts_rows or fate.apart is not None else _closing(of, marks)
+    if closing is None:
+        return False
+    first, last = closing[0] // fate.slide_us, (closing[1] - 1) // fate.slide_us
+    return last - first < _MOST_CLOSING and bool(kept(fate.schedule, np.arange(first, last + 1)).all())
+
+
+def _all_pass(arcs: WindowArcs, arc: str, needed: Needed, marks: BatchMarks) -> bool:
+    """Whether everything is needed, or an arc has nothing but results, and those of this batch are all needed."""
+    if needed.everything:
+        return True
+    above = arcs.results_on(arc)
+    closing = [_closing(name, marks) for name in above]
+    return bool(above) and all(each is not None and needed.all_within(*each) for each in closing)
+
+
+def _closing(name: str, marks: BatchMarks) -> tuple[int, int] | None:
+    """From where on, and up to where, windows begin that close in this batch; None while that is not known."""
+    first, end = marks.closing_from_us(name), marks.open_us(name)
+    return None if first is None or end is None else (first, end)

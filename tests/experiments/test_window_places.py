@@ -1,0 +1,66 @@
+"""Forced plans of the experiments on window drops: they drop what they say, where they say, without chance."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jettison.experiments import fig_4_8, fig_4_10, table_4_4
+from jettison.experiments.trip_files import FIRST_US
+from jettison.experiments.window_places import Place, drop_rate
+from jettison.network import Network
+from jettison.plan.plan import Window
+from jettison.plan.window_arcs import WindowArcs
+
+pytestmark = pytest.mark.core
+
+S = 1_000_000
+FIGURES = [
+    *((fig_4_8.network_of(4), place, 400) for place in fig_4_8.PLACES),
+    *((fig_4_10.network_of(4), place, 80) for place in fig_4_10.PLACES),
+]
+
+
+@pytest.mark.parametrize(("network", "place", "batch_s"), FIGURES, ids=lambda each: getattr(each, "name", None))
+@pytest.mark.parametrize("share", [0.5, 0.75, 1.0])
+def test_every_batch_loses_the_same_share_at_each_place(
+    network: Network, place: Place, batch_s: int, share: float
+) -> None:
+    plan, arcs = place.plan(network, share), WindowArcs(network.graph)
+    arcs.check(plan)
+    early = {arc: drop for arc, drop in plan.drops.items() if isinstance(drop, Window) and drop.of is None}
+    assert bool(early) != bool(place.by_chance)
+    assert not set(place.left_out) & set(early)
+    for arc, drop in early.items():
+        for batch in range(3):
+            low_us = FIRST_US + batch * batch_s * S
+            needs = arcs.needs(arc, drop.fates, low_us, low_us + batch_s * S)
+            within = sum(min(end, low_us + batch_s * S) - max(start, low_us) for start, end in needs)
+            assert within == pytest.approx((1 - share) * batch_s * S), arc
+
+
+@pytest.mark.parametrize("shape", table_4_4.SHAPES)
+def test_a_drop_that_keeps_all_is_still_asked(shape: str) -> None:
+    network = table_4_4.network_of(shape)
+    plan, arcs = table_4_4.keeping_all(network), WindowArcs(network.graph)
+    arcs.check(plan)
+    drop = plan.drops["trips"]
+    assert isinstance(drop, Window)
+    trips_us = FIRST_US + 200 * S
+    assert arcs.needs("trips", drop.fates, FIRST_US, trips_us) == ((FIRST_US, trips_us),)
+    later = arcs.needs("trips", drop.fates, FIRST_US, FIRST_US + 4_000 * S)
+    assert sum(end - start for start, end in later) < 3_900 * S, "some windows go later, so it cannot be left out"
+
+
+@given(
+    excess=st.floats(0.01, 5.0),
+    work_ms=st.floats(1.0, 1000.0),
+    part=st.floats(0.01, 1.0),
+)
+def test_what_is_dropped_makes_room_or_all_of_it_goes(excess: float, work_ms: float, part: float) -> None:
+    saved_ms = part * work_ms
+    rate = drop_rate(excess, work_ms, saved_ms)
+    left_ms = (1 + excess) * (work_ms - rate * saved_ms)
+    assert left_ms == pytest.approx(work_ms) or (rate == 1.0 and left_ms > work_ms)
+    assert drop_rate(excess, work_ms, min(work_ms, 1.5 * saved_ms)) <= rate
