@@ -34,7 +34,7 @@ def loop(
     trips = net.source("t", "at timestamp, x int", event_time="at")
     trips.window(f"{size_s} seconds").agg(n="count(*)", name="busy").output("table", qos=jt.QoS(gap=4))
     arcs = decisions_of(net.graph).arcs
-    controller = Controller(net.graph, Settings(1000.0), PROFILE)
+    controller = Controller(net.graph, Settings(1000.0), PROFILE, clock=lambda: 0.0)
     rows_per_s = overload * (900_000 - 200_000) / 2.2
     plans: list[Plan] = []
     now_s, last_s, all_rows, all_kept = 1.0, 0.0, 0.0, 0.0
@@ -44,7 +44,7 @@ def loop(
         marks = BatchMarks(net.graph, {"busy": Mark(newest_us, mark_us)})
         if mistaken is not None and len(plans) == 10:
             dear = {name: mistaken * cost for name, cost in PROFILE.cost_us.items()}
-            controller = Controller(net.graph, Settings(1000.0), replace(PROFILE, cost_us=dear))
+            controller = Controller(net.graph, Settings(1000.0), replace(PROFILE, cost_us=dear), clock=lambda: 0.0)
             controller.resume(plans[-1])
         plan = controller.decide({"t": rows}, 1000 * now_s, marks=marks)
         share = 1.0
@@ -121,7 +121,7 @@ def test_behind_a_function_as_many_windows_go_as_may() -> None:
     made = net.source("t", "at timestamp, x int", event_time="at").apply("m:f", columns=["at", "x"], name="made")
     made.window("5 seconds").agg(n="count(*)", name="busy").output("table", qos=jt.QoS(gap=4))
     costs = Profile({"t": 0.1, "made": 0.1, "busy": 2.0}, {"busy": 0.001})
-    controller = Controller(net.graph, Settings(1000.0), costs)
+    controller = Controller(net.graph, Settings(1000.0), costs, clock=lambda: 0.0)
     plan = controller.decide({"t": 1_000_000}, 0.0, marks=BatchMarks(net.graph, {}))
     assert controller.infeasible
     assert set(plan.drops) == {"made>busy", "busy>table"}
@@ -135,7 +135,7 @@ def test_windows_of_groups_that_are_worth_little_go_first(shedder: str) -> None:
     trips = net.source("t", "at timestamp, zone int", event_time="at")
     value = jt.Value("zone", [(0, 5, 0.1), (5, 10, 1.0)])
     trips.window("5 seconds", by="zone").agg(n="count(*)", name="busy").output("table", qos=jt.QoS(gap=4, value=value))
-    controller = Controller(net.graph, Settings(1000.0, shedder=shedder), PROFILE)
+    controller = Controller(net.graph, Settings(1000.0, shedder=shedder), PROFILE, clock=lambda: 0.0)
     marks = BatchMarks(net.graph, {"busy": Mark(100 * S, 90 * S)})
     for second in range(4):
         plan = controller.decide({"t": 500_000}, 1000.0 * second, marks=marks)
@@ -159,7 +159,7 @@ def test_of_groups_with_gaps_of_their_own_no_more_go_than_those_allow() -> None:
     qos = jt.QoS(gap=4, gaps={"zone": {"airport": 0, "harbour": 1}})
     trips.window("5 seconds", by="zone").agg(n="count(*)", name="busy").output("table", qos=qos)
     for shedder, rows, wanted in (("semantic", 800_000, (0.0, 0.5)), ("input-uniform", 3_000_000, (0.0, 1.0))):
-        controller = Controller(net.graph, Settings(1000.0, shedder=shedder), PROFILE)
+        controller = Controller(net.graph, Settings(1000.0, shedder=shedder), PROFILE, clock=lambda: 0.0)
         marks = BatchMarks(net.graph, {"busy": Mark(100 * S, 90 * S)})
         for second in range(4):
             plan = controller.decide({"t": rows}, 1000.0 * second, marks=marks)
