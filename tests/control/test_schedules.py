@@ -230,3 +230,15 @@ def test_gaps_are_by_a_column_that_windows_are_grouped_by() -> None:
     net.source("trips", "zone string").output("rows", qos=jt.QoS(gaps={"zone": {"1": 0}}))
     with pytest.raises(NetworkError, match="output 'rows' has QoS gaps, which are for results of windows"):
         named_groups(net.graph)
+
+
+def test_gaps_hold_for_all_aggregates_whose_results_an_output_gets() -> None:
+    net = jt.Network("merged")
+    found = [
+        net.source(name, "at timestamp, zone string", event_time="at")
+        .window("10 seconds", by="zone")
+        .agg(n="count(*)", name=f"{name}_busy")
+        for name in ("s", "t")
+    ]
+    found[0].union(found[1]).output("table", qos=jt.QoS(gap=4, gaps={"zone": {"airport": 0}}))
+    assert {name: each.gaps for name, each in named_groups(net.graph).items()} == {"s_busy": (0, 4), "t_busy": (0, 4)}

@@ -16,6 +16,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from tests.spark import running
 from tests.spark.random_windows import TRIPS, network_of, random_stages
 from tests.spark.running import FREE, ended
 
@@ -50,6 +51,8 @@ BATCHES, PER_BATCH, STEP_S = 16, 400, 40.0
 
 SHARES = (0.0, 0.3, 0.6, 0.97)
 """Shares of windows to drop; the last is more than any gap allows, so as many go as may."""
+PATIENCE_S = 400.0
+"""A busy machine is not a fault."""
 MOST_PARTS = 2
 """Parts are merged more often than usual, so that there is something to kill."""
 
@@ -100,6 +103,7 @@ def main(folder: Path, seed: int, point: str, number: int, delay_ms: float) -> N
     stages = random_stages(random.Random(seed))
     checkpoint = folder / "checkpoint"
     band.MOST_PARTS = MOST_PARTS
+    running.PATIENCE_S = PATIENCE_S
     force_plans(checkpoint, seed)
     spark = local_session("killed", cores=2, extra={"spark.driver.memory": "1g"})
     arm(point, number, delay_ms)

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.conftest import ROOT
-from tests.spark.killed_driver import BATCHES, PER_BATCH, STEP_S
+from tests.spark.killed_driver import BATCHES, PATIENCE_S, PER_BATCH, STEP_S
 from tests.spark.random_windows import Row, S, Stage, Unshed, random_batches, random_stages, unshed
 from tests.spark.running import ledger, logged_plans
 
@@ -23,8 +23,6 @@ from jettison.plan.fate import BITS, keep
 from jettison.plan.plan import Fate, Plan
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
-
-PATIENCE_S = 150.0
 
 Delivered = dict[tuple[tuple[int | None, ...], int], tuple[int, int, float]]
 
@@ -58,7 +56,7 @@ def run_driver(folder: Path, seed: int, point: str = "never", number: int = 0, d
             start_new_session=True,
         )
     try:
-        code = process.wait(timeout=PATIENCE_S)
+        code = process.wait(timeout=PATIENCE_S + 60)
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)

@@ -42,9 +42,10 @@ def named_groups(graph: Graph) -> dict[str, Cells]:
     decisions = decisions_of(graph)
     found: dict[str, Cells] = {}
     having = {output.name for output in graph.outputs if output.qos.gaps is not None}
-    for name in decisions.guarded:
+    windowed: set[str] = set()
+    for name in sorted(decisions.guarded):
         outputs = [graph.by_name[each] for each in decisions.outputs(name) if each in having]
-        having -= {output.name for output in outputs}
+        windowed |= {output.name for output in outputs}
         columns = {_grouped_by(graph, name, output) for output in outputs if isinstance(output, Output)}
         if len(columns) > 1:
             raise NetworkError(
@@ -56,7 +57,7 @@ def named_groups(graph: Graph) -> dict[str, Cells]:
         names = sorted({value for output in outputs for value in _own_gaps(output)})
         gaps = [decisions.gap_of(name, value) for value in names]
         found[name] = Cells(columns.pop(), (), (0.0,) * (len(names) + 1), tuple(names), (*gaps, decision.gap))
-    for name in sorted(having):
+    for name in sorted(having - windowed):
         raise NetworkError(f"output {name!r} has QoS gaps, which are for results of windows: it gets none.")
     return found
 

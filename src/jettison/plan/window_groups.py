@@ -123,7 +123,7 @@ def window_drops(graph: Graph, decisions: WindowDecisions, fates: Mapping[str, F
     cells = {name: fate.cells for name, fate in fates.items() if fate.cells is not None and fate.cells.bounds}
     if not cells:
         return drops  # of groups with names nobody knows how many tuples are theirs
-    count = len(next(iter(cells.values())).shares)
+    count = max(len(each.shares) for each in cells.values())
     by_cell = [
         decisions.keeps(shares | {name: each.shares[cell] for name, each in cells.items() if cell < len(each.shares)})
         for cell in range(count)
@@ -132,5 +132,5 @@ def window_drops(graph: Graph, decisions: WindowDecisions, fates: Mapping[str, F
         track = graph.tracks.below(arc_head(arc))
         told = {cells[name].bounds for name in drop.fates if name in cells}
         if track is not None and told == {track.bounds}:
-            drops[arc] = replace(drop, cells=tuple(keeps.get(arc, 1.0) for keeps in by_cell))
+            drops[arc] = replace(drop, cells=tuple(keeps.get(arc, 1.0) for keeps in by_cell[: track.cells]))
     return drops
