@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from jettison.network.graph import Graph, arc_head
@@ -36,7 +36,7 @@ class Decision:
     step_us: int
     gap: int
     seed: str
-    counts_rows: bool = False
+    counts_rows: bool = field(default=False, repr=False)
     """Whether steps are rows, not microseconds."""
 
     @property
