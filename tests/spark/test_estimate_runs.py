@@ -68,7 +68,7 @@ def test_costs_of_what_is_estimated_are_measured_as_of_other_windows(spark: Spar
         network(),
         {"trips": trips(spark, 12_000, 6_000)},
         {"table": sink},
-        trigger="10 seconds",
+        trigger="2 seconds",
         checkpoint=str(tmp_path / "checkpoint"),
     )
     ended(run, 12_000)

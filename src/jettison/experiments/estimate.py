@@ -47,7 +47,7 @@ def run(*, quick: bool, say: Say) -> Result:
     counts = {"uniform": 20 if quick else 50, "skewed": 20 if quick else 40}
     table = []
     with tempfile.TemporaryDirectory(prefix="jettison-estimate-") as name:
-        trips = TripFiles(Path(name) / "trips", *((30_000, 4) if quick else (100_000, 14)), 10.0)
+        trips = TripFiles(Path(name) / "trips", *((20_000, 3) if quick else (100_000, 14)), 10.0)
         say("writing trips")
         trips.write(spark)
         for kind, count in counts.items():
