@@ -12,7 +12,7 @@ are. It is part of the aggregate's work, but no tuple that goes early saves it.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +60,7 @@ def run(*, quick: bool, say: Say) -> Result:
     )
 
 
-def _draw(figure: Any, kinds: dict[str, Sequence[Point]]) -> None:
+def _draw(figure: Any, kinds: Mapping[str, Sequence[Point]]) -> None:
     left, right = figure.subplots(1, 2)
     for at, (kind, found) in enumerate(kinds.items()):
         color, sizes = _KINDS[kind], [each.size_s for each in found]

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +110,7 @@ def points(spark: Any, windows: Sequence[tuple[int, int]], folder: Path, say: Sa
     for size_s, slide_s in windows:
         saved = measure(
             spark,
-            lambda size=size_s, slide=slide_s: network_of(size, slide, hashes, rows),
+            partial(network_of, size_s, slide_s, hashes, rows),
             _PLACES,
             folder / f"{size_s} {slide_s}",
             lambda _: None,

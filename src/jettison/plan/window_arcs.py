@@ -85,7 +85,7 @@ class WindowArcs:
     def deciders(self, arc: str) -> frozenset[str] | None:
         """The aggregates that decide what is needed on an arc; None where all is."""
         if arc not in self._known:
-            self._known[arc] = self._deciders(arc_head(arc), behind=self.results_on(arc))
+            self._known[arc] = self._deciders(arc_head(arc), behind=bool(self.results_on(arc)))
         return self._known[arc]
 
     def _deciders(self, name: str, *, behind: bool) -> frozenset[str] | None:
