@@ -105,7 +105,7 @@ def network_of(size_s: int, slide_s: int, hashes: int, rows: int) -> Network:
 
 def points(spark: Any, windows: Sequence[tuple[int, int]], folder: Path, say: Say, *, quick: bool) -> list[Point]:
     """Measure these sizes and slides, one by one."""
-    rows, batches, hashes = (2_200, 1, 4) if quick else (44_000, 3, 700)
+    rows, batches, hashes = (2_200, 1, 4) if quick else (33_000, 3, 500)
     found = []
     for size_s, slide_s in windows:
         saved = measure(
