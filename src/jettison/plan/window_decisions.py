@@ -54,7 +54,7 @@ class WindowDecisions:
     >>> trips.window("30 seconds").agg(n="count(*)", name="b").output("b_out", qos=QoS(gap=7))
     >>> decisions = WindowDecisions(net.graph)
     >>> decisions.by_aggregate["b"]
-    Decision(step_us=60000000, gap=3, seed='a', counts_rows=False)
+    Decision(step_us=60000000, gap=3, seed='a')
     >>> decisions.weight("trips"), decisions.least_keep("trips"), decisions.keeps({"a": 0.5, "b": 0.6})["trips"]
     (1.0, 0.25, 0.5)
     """
