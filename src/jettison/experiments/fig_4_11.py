@@ -88,7 +88,7 @@ def _draw(figure: Any, kinds: Mapping[str, Sequence[Point]]) -> None:
     )
     figure.supxlabel(
         "Estimate (4.9.2) from measured shares of work before and behind the aggregate. It knows nothing of merging "
-        "slices into windows that are dropped\nbehind it, which grows with size / slide: there more may have to go than "
-        "estimated.",
+        "slices into windows that are dropped\nbehind it, which grows with size / slide: there more may have to "
+        "go than estimated.",
         fontsize=8,
     )
