@@ -9,7 +9,7 @@ PYTHON  ?=
 PYTHONS := $(PYTHON) python3 python3.13 python3.12 python3.11
 
 .DEFAULT_GOAL := help
-.PHONY: help demo kafka demo-kafka test check format bench java clean distclean
+.PHONY: help demo kafka demo-kafka test test-long check format bench java clean distclean
 # Steps share .venv and, on a bare machine, apt: with -j they still run one after another.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
@@ -26,9 +26,12 @@ kafka: java $(STAMP) ## an Apache Kafka broker on 127.0.0.1:9092 with taxi trips
 demo-kafka: java $(STAMP) ## the demo with trips from a Kafka broker
 	$(BIN)/jettison demo --kafka
 
-test: java $(STAMP) ## all tests: core first (seconds), then those that need Spark
+test: java $(STAMP) ## tests: core first (a minute), then those that need Spark (a quarter of an hour)
 	$(BIN)/python -m pytest -m core -n 2 --durations=10
-	$(BIN)/python -m pytest -m "not core" -n 2 --dist worksteal --durations=10
+	$(BIN)/python -m pytest -m "not core and not long" -n 2 --dist worksteal --durations=10
+
+test-long: java $(STAMP) ## tests that take minutes each: drivers and workers that are killed, the figures of windows
+	$(BIN)/python -m pytest -m long -n 2 --dist worksteal --durations=10
 
 check: $(STAMP) ## lint, format, types, import rules (reports all four, then fails if any did)
 	@failed=''; \

@@ -151,6 +151,7 @@ def test_fig_3_18(spark: SparkSession, tmp_path: Path) -> None:
     drawn(result, tmp_path)
 
 
+@pytest.mark.long
 def test_fig_4_8(spark: SparkSession, tmp_path: Path) -> None:
     result = fig_4_8.run(quick=True, say=quiet)
     assert {"input_at_50", "middle_at_50", "random_at_50", "random_most_excess_percent"} <= set(result.metrics)
@@ -158,6 +159,7 @@ def test_fig_4_8(spark: SparkSession, tmp_path: Path) -> None:
     drawn(result, tmp_path)
 
 
+@pytest.mark.long
 def test_fig_4_10(spark: SparkSession, tmp_path: Path) -> None:
     result = fig_4_10.run(quick=True, say=quiet)
     assert {"shared_at_50", "split_at_50", "random_at_50", "random_most_excess_percent"} <= set(result.metrics)
@@ -181,6 +183,7 @@ def test_fig_4_12(spark: SparkSession, tmp_path: Path) -> None:
     drawn(result, tmp_path)
 
 
+@pytest.mark.long
 def test_table_4_4(spark: SparkSession, tmp_path: Path) -> None:
     result = table_4_4.run(quick=True, say=quiet)
     assert {"min_ratio", "tumbling_ratio", "sliding_ratio", "nested_ratio", "fan_out_ratio"} <= set(result.metrics)
@@ -201,6 +204,7 @@ def test_parity(spark: SparkSession, tmp_path: Path) -> None:
     drawn(result, tmp_path)
 
 
+@pytest.mark.long
 def test_recovery(spark: SparkSession, tmp_path: Path) -> None:
     result = recovery.run(quick=True, say=quiet)
     assert result.metrics["kills"] == 2

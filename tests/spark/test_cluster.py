@@ -54,6 +54,7 @@ def run_and_kill(cluster: StandaloneCluster, folder: Path) -> dict[str, object]:
     return last
 
 
+@pytest.mark.long
 def test_a_cluster_that_loses_a_worker_gives_what_one_machine_gives(spark: SparkSession, tmp_path: Path) -> None:
     local, remote = tmp_path / "local", tmp_path / "remote"
     local.mkdir()

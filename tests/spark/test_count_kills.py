@@ -19,7 +19,7 @@ from tests.spark.running import same_trips
 
 from jettison.spark.drops import identity_of
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.long]
 
 
 def drive(folder: Path, kill_after: int | None, delay_s: float) -> bool:

@@ -22,7 +22,7 @@ from tests.spark.running import ledger, logged_plans
 from jettison.plan.fate import BITS, keep
 from jettison.plan.plan import Fate, Plan
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.long]
 
 Delivered = dict[tuple[tuple[int | None, ...], int], tuple[int, int, float]]
 
