@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from pyspark.sql import SparkSession
+from scipy import stats
 from tests.spark.windowing import Hand, Row, S, by_spark, frame_of, source, trips_of
 
 import jettison as jt
@@ -99,8 +100,9 @@ def test_estimates_are_of_the_kept_rows_by_their_weight(hand: Hand) -> None:
         assert row["fares"] == round(w.sum())
         assert row["dear"] == round(w[x > 25].sum())
         assert row["total"] == pytest.approx((w * x).sum())
-        low, high = _interval((w * x).sum(), (w * (w - 1) * x**2).sum(), (w * x).sum(), 1.959963985)
-        assert (row["total_low"], row["total_high"]) == pytest.approx((low, high))
+        student = float(stats.t.ppf(0.975, len(w) - 1))
+        low, high = _interval((w * x).sum(), (w * (w - 1) * x**2).sum(), (w * x).sum(), student)
+        assert (row["total_low"], row["total_high"]) == pytest.approx((low, high), rel=1e-5)
         assert row["mean"] == pytest.approx((w * x).sum() / w.sum())
         assert row["mean_low"] < row["mean"] < row["mean_high"]
 

@@ -12,7 +12,8 @@ stay right. T is kept as sum(x) + sum((w - 1) x): where nothing was dropped it i
 The interval is not T +- 1.96 sqrt(V): with few rows that is too short on the side where the truth mostly lies, because
 a sample that has missed large values gives both T and V too low. V grows with T, so as for a Poisson count we ask for
 which true sums (T - true)^2 <= q^2 (V + b (true - T)) holds, b = V T^3 / A^4 with A = sum(w |x|): for a count b = V / N
-(Wilson's interval), for values of either sign around 0 nearly nothing. q is 1.96, of an average Student's quantile.
+(Wilson's interval), for values of either sign around 0 nearly nothing. q is 1.96 for a count; for sums and averages,
+whose variance is itself known from few rows only, it is Student's quantile.
 
 >>> how = estimate(Call("count", ("*",)), "")
 >>> how.partials[2].sql
@@ -85,9 +86,10 @@ def _sum(of: str, kind: str) -> Estimate:
         f"sum(IF({WEIGHT} > 1, ({WEIGHT} - 1) * {x}, 0D))",
         f"sum(IF({WEIGHT} > 1, {_A} * {x} * {x}, 0D))",
         f"sum({WEIGHT} * abs({x}))",
+        f"count_if({WEIGHT} > 1 AND ({of}) IS NOT NULL)",
     ]
     total = "(double(#0) + coalesce(#1, 0D))"
-    low, high = _ends(total, "coalesce(#2, 0D)", "#3", f"{_Q}D")
+    low, high = _ends(total, "coalesce(#2, 0D)", "#3", _student("#4"))
     near = f"round({total})" if kind in _WHOLE else total
     return Estimate(_summed(partials), _exact("#0", "#1", near), low, high)
 
@@ -108,14 +110,21 @@ def _avg(of: str, kind: str) -> Estimate:
     ]
     rows = "(#1 + coalesce(#3, 0D))"
     mean = f"try_divide(double(#0) + coalesce(#2, 0D), {rows})"
-    freedom = "greatest(#8 - 1, 1)"
+    freedom = _freedom("#8")
     spread = f"greatest(0D, #6 - 2 * s.t * #5 + s.t * s.t * #4) * #8 / {freedom}"
     variance = f"try_divide({spread}, {rows} * {rows})"
-    # Student's quantile, by its expansion around the normal one (Abramowitz and Stegun 26.7.5)
-    first, second = (_Q**3 + _Q) / 4, (5 * _Q**5 + 16 * _Q**3 + 3 * _Q) / 96
-    student = f"({_Q}D + {first}D / {freedom} + {second}D / ({freedom} * {freedom}))"
-    low, high = _ends(mean, variance, f"try_divide(#7, {rows})", student)
+    low, high = _ends(mean, variance, f"try_divide(#7, {rows})", _student("#8"))
     return Estimate(_summed(partials), _exact("try_divide(#0, #1)", "#3", mean), low, high)
+
+
+def _freedom(thinned: str) -> str:
+    return f"greatest({thinned} - 1, 1)"
+
+
+def _student(thinned: str) -> str:
+    """Student's quantile, by its expansion around the normal one (Abramowitz and Stegun 26.7.5)."""
+    first, second, freedom = (_Q**3 + _Q) / 4, (5 * _Q**5 + 16 * _Q**3 + 3 * _Q) / 96, _freedom(thinned)
+    return f"({_Q}D + {first}D / {freedom} + {second}D / ({freedom} * {freedom}))"
 
 
 def _summed(partials: Sequence[str]) -> tuple[Partial, ...]:
