@@ -22,7 +22,7 @@ from jettison.spark.drops import identity_of, keeps
 pytestmark = pytest.mark.spark
 
 
-@pytest.mark.parametrize("seed", [1])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_whatever_comes_every_window_is_the_true_one(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     """Shapes, groups, sizes of batches, rows without a time or twice, and broken batches, all at random."""
     draw = random.Random(seed)

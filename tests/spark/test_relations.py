@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.spark.running import ended
 
 import jettison as jt
-from jettison.spark.relations import file_frames, is_plain
+from jettison.spark.relations import file_frames, reads_files
 from jettison.statistics.profile import Profile
 
 SCHEMA = "id long, zone int, fare double, note string"
@@ -63,8 +63,9 @@ def test_a_stream_that_is_more_than_its_files_is_read_as_it_is(spark: SparkSessi
     made(spark).write.parquet(str(tmp_path / "in"))
     plain = spark.readStream.schema(SCHEMA).parquet(str(tmp_path / "in"))
     frame = plain.where("id < 100")
-    assert is_plain(plain)
-    assert not is_plain(frame)
+    assert reads_files(plain)
+    assert not reads_files(frame)
+    assert not reads_files(spark.readStream.format("rate").load())
     net, out = jt.Network("n"), jt.memory()
     net.source("s", SCHEMA, id=["id"]).select("fare").output("out")
     run, _ = started(net, {"s": frame}, out, tmp_path / "checkpoint")

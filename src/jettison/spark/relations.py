@@ -17,26 +17,34 @@ from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+_STREAM, _FILES = "StreamingRelation", "FileSource["
 _RELATION = "LogicalRelation"
 _ROWS = "numOutputRows"
 
 
-def is_plain(frame: DataFrame) -> bool:
-    """Whether a stream is a source and nothing else, so that the source's rows are the stream's."""
-    return bool(_plan(frame).children().isEmpty())
+def reads_files(frame: DataFrame) -> bool:
+    """Whether a stream is Spark's own source of files and nothing else, so that the files' rows are the stream's.
+
+    Others (a table format) may read files too, and do more to their rows than the relation tells.
+    """
+    plan = _plan(frame)
+    return str(plan.nodeName()) == _STREAM and str(plan.sourceName()).startswith(_FILES)
 
 
 def file_frames(
-    query: StreamingQuery | None, session: SparkSession, columns: Mapping[str, Sequence[str]]
+    query: StreamingQuery | None, session: SparkSession, columns: Mapping[str, Sequence[str] | None]
 ) -> dict[str, DataFrame]:
-    """The rows of the running batch, by plain source, of those that read files; `columns` has all of them, in order."""
+    """The rows of the running batch, of sources that read files: in order, `columns` has theirs, and None for others.
+
+    When a batch has as many leaves as there are sources, every source has one, in their order.
+    """
     found: dict[str, DataFrame] = {}
     try:
         leaves = [] if query is None else _all(_execution(query).analyzed().collectLeaves())
         if len(leaves) != len(columns):
             return found
         for (name, expected), leaf in zip(columns.items(), leaves, strict=True):
-            if leaf.getClass().getSimpleName() == _RELATION:
+            if expected is not None and leaf.getClass().getSimpleName() == _RELATION:
                 made: Any = session._jsparkSession.baseRelationToDataFrame(leaf.relation())
                 frame = DataFrame(made, session)
                 if frame.columns == list(expected):

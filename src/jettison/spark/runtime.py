@@ -43,7 +43,7 @@ from jettison.spark.metrics import Metrics
 from jettison.spark.offsets import end_offsets
 from jettison.spark.reading import Reader, Reading
 from jettison.spark.reasons import reason_of
-from jettison.spark.relations import file_frames, is_plain, tell_rows
+from jettison.spark.relations import file_frames, reads_files, tell_rows
 from jettison.spark.report import Report, Totals
 from jettison.spark.sinks import ParquetSink, as_sink
 from jettison.spark.slice_state import SliceState
@@ -201,13 +201,12 @@ class Run:
         self._started = time.time()
         self._ended: float | None = None
         self._query: StreamingQuery | None = None
-        self._plain: Mapping[str, Sequence[str]] = {}  # columns of sources, where all of them are nothing else
+        self._columns: Mapping[str, Sequence[str] | None] = {}  # of sources that read files
 
     def begin(self, sources: Mapping[str, DataFrame]) -> None:
         """Start the one streaming query."""
         ordered = {source.name: sources[source.name] for source in self.graph.sources}
-        if all(map(is_plain, ordered.values())):
-            self._plain = {name: frame.columns for name, frame in ordered.items()}
+        self._columns = {name: frame.columns if reads_files(frame) else None for name, frame in ordered.items()}
         writer = (
             merge(self.graph, sources)
             .writeStream.queryName(f"jettison-{self.graph.name}-{id(self):x}")
@@ -414,7 +413,7 @@ class Run:
     def _frames(self, frame: DataFrame, reading: Reading) -> dict[str, DataFrame]:
         """The batch by source: files, and topics of which a part is read, anew; the rest as it was handed over."""
         given = split(self.graph, frame)
-        files = file_frames(self._query, frame.sparkSession, self._plain)
+        files = file_frames(self._query, frame.sparkSession, self._columns)
         raw = self._reader.frames({**given, **files}, reading)
         tell_rows(self._query, [None if raw[name] is given[name] else reading.rows[name] for name in given])
         return raw
