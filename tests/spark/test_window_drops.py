@@ -21,7 +21,8 @@ from jettison.plan.plan import Fate, Plan
 from jettison.plan.window_arcs import WindowArcs
 from jettison.plan.window_bits import needed_bits
 from jettison.plan.window_decisions import decisions_of
-from jettison.spark.compile import Known, dropped_raw
+from jettison.spark.known import Known
+from jettison.spark.raw import dropped_raw
 from jettison.spark.runtime import Run
 from jettison.statistics.profile import Profile
 

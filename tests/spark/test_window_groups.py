@@ -20,7 +20,8 @@ from jettison.plan.problem import Problem
 from jettison.plan.window_arcs import WindowArcs
 from jettison.plan.window_decisions import decisions_of
 from jettison.plan.window_groups import told_apart
-from jettison.spark.compile import Known, dropped_raw
+from jettison.spark.known import Known
+from jettison.spark.raw import dropped_raw
 from jettison.spark.window_filters import for_batch
 from jettison.statistics.profile import Profile
 

@@ -21,9 +21,9 @@ from jettison.errors import StartError
 from jettison.network.graph import Graph, arc_head
 from jettison.network.operators import Source
 from jettison.network.schema import quoted
-from jettison.spark.compile import raw_time
 from jettison.spark.drops import HIDDEN, KEY, RECORD, TIME
 from jettison.spark.kafka import KafkaSink
+from jettison.spark.raw import raw_time
 from jettison.spark.sinks import Sink, as_sink
 
 

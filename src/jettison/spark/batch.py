@@ -21,18 +21,12 @@ from jettison.network.slices import complete_after_us, readers_below
 from jettison.plan.plan import Plan
 from jettison.plan.window_arcs import WindowArcs
 from jettison.spark.aside import ShedSinks, put_aside, raw_aside, rows_aside
-from jettison.spark.compile import (
-    Compiler,
-    Counted,
-    Known,
-    dropped_raw,
-    is_parsed,
-    newest_metric,
-    newest_place,
-)
+from jettison.spark.compile import Compiler, Counted, newest_place
 from jettison.spark.count_state import CountState
 from jettison.spark.drops import ALL, HIDDEN, IDENTITY, TIME, passes
 from jettison.spark.join_state import JoinState
+from jettison.spark.known import Known
+from jettison.spark.raw import dropped_raw, is_parsed, newest_metric
 from jettison.spark.reasons import reason_of
 from jettison.spark.sinks import Sink
 from jettison.spark.slice_state import SliceState

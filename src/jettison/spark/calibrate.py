@@ -20,8 +20,9 @@ from jettison.network.schema import quoted
 from jettison.network.slices import readers_below, slice_groups
 from jettison.plan.plan import Plan
 from jettison.plan.stale import stale_limits
-from jettison.spark.compile import Compiler, look_at
+from jettison.spark.compile import Compiler
 from jettison.spark.drops import TIME
+from jettison.spark.raw import look_at
 from jettison.spark.values import value_metrics, value_samples, valued_columns
 from jettison.statistics.profile import Profile
 

@@ -13,7 +13,8 @@ from pyspark.sql import DataFrame
 from jettison.network.graph import Graph
 from jettison.plan.plan import Plan
 from jettison.plan.stale import Fresh
-from jettison.spark.compile import BODY, Known, dropped_raw, raw_time
+from jettison.spark.known import Known
+from jettison.spark.raw import BODY, dropped_raw, raw_time
 
 _SAMPLE_ROWS = 50_000
 _WORTH_LOOKING = 1.25

@@ -12,8 +12,9 @@ from jettison.network.graph import Graph
 from jettison.network.schema import quoted
 from jettison.plan.plan import Plan
 from jettison.plan.stratified import MOST_GROUPS
-from jettison.spark.compile import Compiler, Known
+from jettison.spark.compile import Compiler
 from jettison.spark.drops import group_hash
+from jettison.spark.known import Known
 from jettison.spark.slices import MORE_ROWS, ROWS, Shape
 from jettison.statistics.samples import GroupSample
 
