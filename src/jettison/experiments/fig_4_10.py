@@ -48,11 +48,12 @@ def run(*, quick: bool, say: Say) -> Result:
     with tempfile.TemporaryDirectory(prefix="jettison-fig-4-10-") as name:
         saved = measure(
             spark,
-            lambda: network_of(hashes),
+            network_of,
             PLACES,
             Path(name),
             say,
             rows=rows,
+            hashes=hashes,
             batches=batches,
             batch_s=_BATCH_S,
             shares=(0.5, 1.0) if quick else SHARES,

@@ -93,7 +93,7 @@ class Point:
         }
 
 
-def network_of(size_s: int, slide_s: int, hashes: int, rows: int) -> Network:
+def network_of(size_s: int, slide_s: int, rows: int, hashes: int) -> Network:
     """A result is hashed as often as the tuples of a tick together: with a slide of 1 s both take as long."""
     network = Network("parameters")
     trips = network.source("trips", SCHEMA, event_time="pickup", id=["trip"])
@@ -110,11 +110,12 @@ def points(spark: Any, windows: Sequence[tuple[int, int]], folder: Path, say: Sa
     for size_s, slide_s in windows:
         saved = measure(
             spark,
-            partial(network_of, size_s, slide_s, hashes, rows),
+            partial(network_of, size_s, slide_s, rows),
             _PLACES,
             folder / f"{size_s} {slide_s}",
             lambda _: None,
             rows=rows,
+            hashes=hashes,
             batches=batches,
             batch_s=BATCH_S,
             shares=(SHARE,),

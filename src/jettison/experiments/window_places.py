@@ -5,8 +5,9 @@ is the processor time of a batch's tasks: load is just that in the seed. What el
 of several batches alike the least counts. The same rows are run under forced plans, all variants in turns: with nothing
 dropped, and with a share of 1/2, 3/4 and all windows (or results) dropped at each place. Shares of 1/2 and 3/4 at a gap
 of 1 and 3 leave nothing to chance: every other window goes, or three of four. With T the time of a batch, F what it
-takes with hardly any rows, and S what dropping everything at a place saves, the share p that an excess load e (0.5:
-half as many rows again as fit) asks for is computed, since work saved is linear in p:
+takes with hardly any rows and filters that hash once (where windows overlap, few rows are in many), and S what dropping
+everything at a place saves, the share p that an excess load e (0.5: half as many rows again as fit) asks for is
+computed, since work saved is linear in p:
 
     (1 + e) (T - F - p S)  =  T - F        p  =  (T - F) / S * e / (1 + e)
 
@@ -107,19 +108,23 @@ def busy(column: str, times: int) -> str:
 
 def measure(
     spark: Any,
-    build: Callable[[], Network],
+    build: Callable[[int], Network],
     places: Sequence[Place],
     folder: Path,
     say: Say,
     *,
     rows: int,
+    hashes: int,
     batches: int,
     batch_s: float,
     shares: Sequence[float] = SHARES,
     shared: frozenset[str] = frozenset(),
 ) -> Saved:
-    """Run every variant batch by batch, in turns; the least of each counts, the first two batches do not."""
-    network = build()
+    """Run every variant batch by batch, in turns; the least of each counts, the first two batches do not.
+
+    `build` makes the network with filters that hash so often.
+    """
+    network, idle = build(hashes), build(1)
     trips = TripFiles(folder / "trips", rows, batches + _SKIPPED, batch_s)
     few = TripFiles(folder / "few", 20, batches + _SKIPPED, batch_s)
     for files in (trips, few):
@@ -128,7 +133,10 @@ def measure(
     plans |= {(place.name, share): place.plan(network, share) for place in places for share in shares}
     frames, hardly_any = trips.frames(spark), few.frames(spark)
     shapes = shapes_of(spark, network, frames[0])
-    runs = {key: ByHand(spark, network, shapes, folder / f"{key[0]} {key[1]:g}", shared) for key in (*plans, _FEW)}
+    runs = {
+        key: ByHand(spark, idle if key == _FEW else network, shapes, folder / f"{key[0]} {key[1]:g}", shared)
+        for key in (*plans, _FEW)
+    }
     times_ms: dict[tuple[str, float], list[float]] = {key: [] for key in runs}
     counts: dict[tuple[str, float], list[Mapping[str, tuple[int, int]]]] = {key: [] for key in runs}
     for batch, frame in enumerate(frames):
