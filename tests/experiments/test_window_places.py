@@ -10,8 +10,11 @@ from jettison.experiments import fig_4_8, fig_4_10, table_4_4
 from jettison.experiments.trip_files import FIRST_US
 from jettison.experiments.window_places import Place, drop_rate
 from jettison.network import Network
+from jettison.network.marks import BatchMarks, Mark
 from jettison.plan.plan import Window
 from jettison.plan.window_arcs import WindowArcs
+from jettison.spark.drops import ALL, passes
+from jettison.spark.window_filters import for_batch
 
 pytestmark = pytest.mark.core
 
@@ -41,16 +44,21 @@ def test_every_batch_loses_the_same_share_at_each_place(
 
 
 @pytest.mark.parametrize("shape", table_4_4.SHAPES)
-def test_a_drop_that_keeps_all_is_still_asked(shape: str) -> None:
+@pytest.mark.parametrize("batch", [2, 5])
+def test_a_drop_that_drops_nothing_is_left_out_or_asked(shape: str, batch: int) -> None:
     network = table_4_4.network_of(shape)
-    plan, arcs = table_4_4.keeping_all(network), WindowArcs(network.graph)
-    arcs.check(plan)
-    drop = plan.drops["trips"]
+    arcs = WindowArcs(network.graph)
+    (low_us, high_us), sight_us = (FIRST_US + (batch + n) * 10 * S for n in range(2)), 40 * S
+    marks = {each.name: Mark(low_us - 1, low_us - 10 * S) for each in network.graph.aggregates}
+    plans = [table_4_4.plan_of(network, variant, batch) for variant in ("kept", "judged")]
+    kept, judged = (for_batch(arcs, plan, BatchMarks(network.graph, marks), sight_us) for plan in plans)
+    assert all(passes(arc, kept) == ALL for arc in kept.arcs)
+    assert "trips" not in kept.arcs
+    drop = judged.drops["trips"]
     assert isinstance(drop, Window)
-    trips_us = FIRST_US + 200 * S
-    assert arcs.needs("trips", drop.fates, FIRST_US, trips_us) == ((FIRST_US, trips_us),)
-    later = arcs.needs("trips", drop.fates, FIRST_US, FIRST_US + 4_000 * S)
-    assert sum(end - start for start, end in later) < 3_900 * S, "some windows go later, so it cannot be left out"
+    assert drop.needed is not None
+    assert drop.needed.all_within(low_us, high_us)
+    assert not drop.needed.all_within(high_us, low_us + sight_us)
 
 
 @given(

@@ -17,6 +17,7 @@ from jettison.errors import SinkError
 from jettison.network.graph import Graph
 from jettison.network.operators import Aggregate, CountAggregate, Output, Source, StreamJoin
 from jettison.network.schema import quoted
+from jettison.network.sight import Sight
 from jettison.network.slices import complete_after_us, readers_below
 from jettison.plan.plan import Plan
 from jettison.plan.window_arcs import WindowArcs
@@ -89,6 +90,7 @@ class BatchRunner:
         self._counts = counts
         self._complete_s = {output.name: complete_after_us(graph, output.name) / 1e6 for output in graph.outputs}
         self._window_arcs = WindowArcs(graph)
+        self._sight = Sight()
         self.shared: frozenset[str] = frozenset()
         self.known = Known()
         jobs = len(graph.outputs) + len(self._on_shed.sinks)
@@ -114,7 +116,8 @@ class BatchRunner:
         slices = None if self._slices is None else self._slices.of_batch(batch, session)
         if slices is not None:
             slices.batch_rows = sum(rows.values())
-        plan = plan if slices is None else for_batch(self._window_arcs, plan, slices.marks)
+            sight_us = self._sight.before(slices.marks.newest_us, slices.batch_rows)
+            plan = for_batch(self._window_arcs, plan, slices.marks, sight_us)
         closed = self._closed_arcs(plan, rows, frozenset() if slices is None else slices.quiet)
         live = [output for output in self._graph.outputs if not closed.issuperset(self._graph.arcs_into(output.name))]
         shared = self._worth_sharing(live)
@@ -174,6 +177,10 @@ class BatchRunner:
             if slices is not None:
                 measured.failed.update(slices.failed)
                 measured.groups.update(slices.groups)
+                for name, came in slices.came.items():
+                    for arc in self._graph.arcs_into(name):
+                        if passes(arc, plan) == ALL:
+                            measured.arcs[arc] = (came, came)
                 if not count:
                     measured.timeless[self._graph.sources[0].name] = slices.timeless
             measured.parts_ms["building"] = 1000 * (built - began)
@@ -212,7 +219,9 @@ class BatchRunner:
         """Whether slices tell all there is to count behind the source: rows without event time, and how far times got.
         To look at every row for that takes a good part of the time of simple aggregates."""
         source = self._graph.sources[0]
-        if plan.arcs or source.payload is not None or valued_columns(self._graph, source.name):
+        if source.payload is not None or valued_columns(self._graph, source.name):
+            return False
+        if any(passes(arc, plan) != ALL for arc in plan.arcs):
             return False
         if self._graph.count_aggregates:
             return False  # their slices say nothing of times

@@ -185,7 +185,7 @@ class Compiler:
             for member in group.members:
                 arc = arc_name(group.tail, member.name)
                 if arc not in self._closed:
-                    alike.setdefault(passes(arc, self._plan) or "", []).append(member.name)
+                    alike.setdefault(passes(arc, self._plan) or ALL, []).append(member.name)
             rows = {tuple(names): self._arc(group.tail, names[0], count) for names in alike.values()}
             self._windowed |= self._slicer(group, rows)
         return self._windowed[aggregate.name]
@@ -234,8 +234,10 @@ class Compiler:
 
     def _dropped(self, arc: str, frame: DataFrame, count: bool) -> DataFrame:
         condition = passes(arc, self._plan)
-        if condition is None or (condition == ALL and isinstance(self._graph.by_name[arc_head(arc)], Output)):
-            return frame  # the output counts its rows
+        if condition is None or (
+            condition == ALL and isinstance(self._graph.by_name[arc_head(arc)], Output | Aggregate)
+        ):
+            return frame  # the output counts its rows, and so do slices
         if count and arc not in self.counted.arcs:
             observation = self.counted.arcs[arc] = Observation()
             metrics = ("count(1) AS rows", f"count_if({condition}) AS kept")

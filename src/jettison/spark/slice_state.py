@@ -46,6 +46,7 @@ class _Written:
     newest_us: int | None = None
     late: Mapping[str, int] = field(default_factory=dict)
     timeless: int = 0
+    came: int = 0
     groups: GroupSample | None = None
 
 
@@ -112,6 +113,7 @@ class BatchSlices:
         self._began: dict[str, float] = {}
         self._failing: dict[str, Observation] = {}
         self.late = dict.fromkeys(self._members, 0)
+        self.came: dict[str, int] = {}  # rows by aggregate, late ones and those without event time included
         self.failed: dict[str, FailedWindows] = {}
         self.timeless = 0  # the most rows without event time that came to one group
         self.parts_ms: dict[str, float] = {}
@@ -157,6 +159,7 @@ class BatchSlices:
             self._state.logs[name].write(self._after(shape, base, written, joint, newest_us), base)
             for each in written:
                 self.timeless = max(self.timeless, each.timeless)
+                self.came |= dict.fromkeys(each.of, each.came)
                 for member, count in each.late.items():
                     self.late[member] += count
                 if each.groups is not None:
@@ -219,14 +222,16 @@ class BatchSlices:
         needed = _least(list(firsts.values()))
         slices = sliced(shape, rows)
         kept = SLICE if needed is None else f"IF({SLICE} >= {number(needed)}, {SLICE}, NULL)"
-        others = [f"max({NEWEST}) AS newest", f"sum(IF({SLICE} IS NULL, {ROWS}, 0)) AS timeless", *late]
+        timeless = f"sum(IF({SLICE} IS NULL, {ROWS}, 0)) AS timeless"
+        others = [f"max({NEWEST}) AS newest", f"sum({ROWS}) AS came", timeless, *late]
         estimated = any(self._members[member][0].estimated for member in of)
         others += group_metrics(shape, self.batch_rows) if estimated else []
         seen, written = self._write(shape, name, slices, kept, others, needed)
         counts = {member: seen.get(f"late{index}") or 0 for index, member in enumerate(firsts)}
         part = None if written is None else SlicePart(name, *written, 0, of)
         groups = group_sample(seen) if estimated else None
-        return _Written(name, of, part, seen.get("newest"), counts, seen.get("timeless") or 0, groups)
+        timeless_rows, came = (seen.get(each) or 0 for each in ("timeless", "came"))
+        return _Written(name, of, part, seen.get("newest"), counts, timeless_rows, came, groups)
 
     def _merge(self, shape: Shape, name: str, parts: tuple[SlicePart, ...]) -> _Merged:
         level, of = parts[0].level + 1, parts[0].of

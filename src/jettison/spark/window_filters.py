@@ -2,7 +2,8 @@
 
 Watermark and newest event time are known before a batch and the same when it is repeated. Outside of what is worked out
 every row is needed: that is always right, for what decides is the fate of results. So the first batch of a run drops
-nothing early, and neither does one that reaches further ahead than any sensible clock.
+nothing early, and neither does one that reaches further ahead than is in sight. Where everything in sight is needed
+there is no filter at all: to judge every row takes a few nanoseconds of the hundred that a simple aggregate takes.
 
 Which windows close in a batch is known too. Where all of them are kept, their results need not be judged one by one.
 """
@@ -22,16 +23,17 @@ from jettison.plan.plan import Drop, Fate, Plan, Window
 from jettison.plan.window_arcs import WindowArcs
 from jettison.plan.window_bits import Needed, needed_bits, together
 
-_AHEAD = 4096
-"""Granules behind the newest event time so far: what a batch may bring."""
+_MOST_AHEAD = 4096
+"""Granules behind the newest event time so far, at most: what a batch may bring."""
 _MOST_GRANULES = 32_768
 _MOST_CLOSING = 100_000
 
 
-def for_batch(arcs: WindowArcs, plan: Plan, marks: BatchMarks) -> Plan:
+def for_batch(arcs: WindowArcs, plan: Plan, marks: BatchMarks, sight_us: int | None = None) -> Plan:
     """The plan with what its window drops need in this batch; inputs that need everything are whole.
 
-    Inner arcs on which everything stays keep a drop that lets all pass, so that what passes is counted.
+    Inner arcs on which everything stays keep a drop that lets all pass, so that what passes is counted. `sight_us` is
+    how far event times may get in this batch; None where nobody knows.
     """
     if not plan.fates:
         return plan
@@ -45,7 +47,7 @@ def for_batch(arcs: WindowArcs, plan: Plan, marks: BatchMarks) -> Plan:
                 replace(drop, fates={}) if _keeps_all(drop.fates[drop.of], drop.of, marks) else _told(arcs, arc, drop)
             )
         else:
-            made = _early(arcs, arc, drop, marks)
+            made = _early(arcs, arc, drop, marks, sight_us)
             if made is not None:
                 drops[arc] = made
             elif ">" in arc:
@@ -61,7 +63,7 @@ def _told(arcs: WindowArcs, arc: str, drop: Window) -> Window:
     return replace(drop, column=column)
 
 
-def _early(arcs: WindowArcs, arc: str, drop: Window, marks: BatchMarks) -> Window | None:
+def _early(arcs: WindowArcs, arc: str, drop: Window, marks: BatchMarks, sight_us: int | None) -> Window | None:
     """The drop with what it needs; None where that is everything."""
     apart = [fate.apart for fate in drop.fates.values() if fate.apart is not None]
     parts: list[Needed] = []
@@ -70,7 +72,7 @@ def _early(arcs: WindowArcs, arc: str, drop: Window, marks: BatchMarks) -> Windo
         fates = {name: fate.within(cell) if fate.apart else fate for name, fate in drop.fates.items()}
         lists = tuple(fate.schedule.segments for fate in fates.values())
         if lists not in known:
-            known[lists] = _needed(arcs, arc, fates, marks)
+            known[lists] = _needed(arcs, arc, fates, marks, sight_us)
         needed = known[lists]
         if needed is None:
             return None
@@ -91,14 +93,17 @@ def _column(arcs: WindowArcs, arc: str, fates: Mapping[str, Fate]) -> str | None
     return found.pop() if len(found) == 1 else None
 
 
-def _needed(arcs: WindowArcs, arc: str, fates: Mapping[str, Fate], marks: BatchMarks) -> Needed | None:
+def _needed(
+    arcs: WindowArcs, arc: str, fates: Mapping[str, Fate], marks: BatchMarks, sight_us: int | None
+) -> Needed | None:
     firsts = [marks.late_before_us(each.name) for each in arcs.below(arc)]
     known = [first for first in firsts if first is not None]
     newest_us, granule_us = marks.newest_us, arcs.granule_us(arc)
     if not known or newest_us is None:
         return None
     low_us = min(known) // granule_us * granule_us
-    count = min(_MOST_GRANULES, max(0, (newest_us - low_us) // granule_us) + _AHEAD)
+    ahead = _MOST_AHEAD if sight_us is None else min(_MOST_AHEAD, sight_us // granule_us + 1)
+    count = min(_MOST_GRANULES, max(0, (newest_us - low_us) // granule_us) + ahead)
     high_us = low_us + count * granule_us
     return needed_bits(arcs.needs(arc, fates, low_us, high_us), low_us, high_us, granule_us, newest_us)
 
