@@ -22,7 +22,7 @@ from jettison.network.slices import complete_after_us, readers_below
 from jettison.plan.plan import Plan
 from jettison.plan.window_arcs import WindowArcs
 from jettison.spark.aside import ShedSinks, put_aside, raw_aside, rows_aside
-from jettison.spark.compile import Compiler, Counted, newest_place
+from jettison.spark.compile import Compiler, Counted, newest_place, tail_place
 from jettison.spark.count_state import CountState
 from jettison.spark.drops import ALL, HIDDEN, IDENTITY, TIME, passes
 from jettison.spark.join_state import JoinState
@@ -179,8 +179,9 @@ class BatchRunner:
                 measured.groups.update(slices.groups)
                 for name, came in slices.came.items():
                     for arc in self._graph.arcs_into(name):
-                        if passes(arc, plan) == ALL:
-                            measured.arcs[arc] = (came, came)
+                        if (condition := passes(arc, plan)) is not None:
+                            before = came if condition == ALL else self._rows_before(compiler, measured, arc)
+                            measured.arcs[arc] = (max(came, before), came)
                 if not count:
                     measured.timeless[self._graph.sources[0].name] = slices.timeless
             measured.parts_ms["building"] = 1000 * (built - began)
@@ -324,6 +325,14 @@ class BatchRunner:
             measured.parts_ms[output.name] = 1000 * (written.ended_s - written.started_s)
         return measured
 
+    def _rows_before(self, compiler: Compiler, measured: Measured, arc: str) -> int:
+        """The rows that came to a drop before slices."""
+        tail = arc.rpartition(">")[0]
+        if tail in measured.rejected:
+            return measured.arcs[tail][1] - measured.rejected[tail]
+        seen = _counts(compiler.counted, tail_place(tail))
+        return int(seen["rows"]) if seen else compiler.operator(tail).count()
+
     def _put_shed_aside(
         self, compiler: Compiler, raw: Mapping[str, DataFrame], batch: int, plan: Plan
     ) -> dict[str, Future[float]]:
@@ -421,8 +430,7 @@ def _counts(counted: Counted, place: str) -> dict[str, Any]:
     An observation tells what it saw when the first output was done. Inside a frame that several outputs read that may
     be too early: another output's job may still be making the last of its rows. There the frame itself is asked.
     """
-    newest = {newest_place(name): each for name, each in counted.newest.items()}
-    observation = counted.sources.get(place) or counted.arcs.get(place) or newest.get(place)
+    observation = counted.by_place().get(place)
     if observation is None or place not in counted.within:
         return _read(observation)
     handle: Any = observation._jo

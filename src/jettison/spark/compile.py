@@ -7,7 +7,7 @@ measured. They are cut off at the outputs.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from pyspark.errors import AnalysisException
@@ -75,18 +75,30 @@ class Counted:
     arcs: dict[str, Observation] = field(default_factory=dict)
     newest: dict[str, Observation] = field(default_factory=dict)
     """By operator whose rows come to windows: how far its event times have got, before anything is shed."""
+    tails: dict[str, Observation] = field(default_factory=dict)
+    """By operator: the rows it gives, where drops stand before slices, which tell themselves what comes to them."""
     again: dict[str, int] = field(default_factory=dict)
     """Rows behind a source's drop, where they had to be counted by a job of their own."""
     within: dict[str, DataFrame] = field(default_factory=dict)
     """By source or arc: the persisted frame that holds the observation."""
 
-    def places(self) -> set[str]:
-        return self.sources.keys() | self.arcs.keys() | {newest_place(name) for name in self.newest}
+    def places(self) -> Set[str]:
+        return self.by_place().keys()
+
+    def by_place(self) -> dict[str, Observation]:
+        """All observations, under names that tell them apart."""
+        newest = {newest_place(name): each for name, each in self.newest.items()}
+        return self.sources | self.arcs | newest | {tail_place(name): each for name, each in self.tails.items()}
 
 
 def newest_place(operator: str) -> str:
     """The name under which the newest event time of an operator's rows is observed."""
     return f"{operator} (newest)"
+
+
+def tail_place(operator: str) -> str:
+    """The name under which the rows that an operator gives are counted."""
+    return f"{operator} (rows)"
 
 
 class Compiler:
@@ -120,6 +132,7 @@ class Compiler:
         self._joiner = joiner or self._pair
         self._closed = closed
         self._slicer = slicer or self._slice
+        self._told = slicer is not None  # whether slices tell what comes to them
         self._counter = counter or self._count
         self.timed = frozenset(place for each in graph.aggregates for place in time_places(graph, each.name))
         self._weighed = weighed(graph)
@@ -234,11 +247,13 @@ class Compiler:
 
     def _dropped(self, arc: str, frame: DataFrame, count: bool) -> DataFrame:
         condition = passes(arc, self._plan)
-        if condition is None or (
-            condition == ALL and isinstance(self._graph.by_name[arc_head(arc)], Output | Aggregate)
-        ):
+        head = self._graph.by_name[arc_head(arc)]
+        into_slices = self._told and isinstance(head, Aggregate)
+        if condition is None or (condition == ALL and (into_slices or isinstance(head, Output))):
             return frame  # the output counts its rows, and so do slices
-        if count and arc not in self.counted.arcs:
+        if count and into_slices:
+            frame = self._tail_counted(arc, frame)
+        elif count and arc not in self.counted.arcs:
             observation = self.counted.arcs[arc] = Observation()
             metrics = ("count(1) AS rows", f"count_if({condition}) AS kept")
             frame = frame.observe(observation, *map(self.known.expression, metrics))
@@ -247,6 +262,14 @@ class Compiler:
         if arc_head(arc) in self._weighed and arc in self._plan.drops:
             frame = frame.withColumn(WEIGHT, self.known.expression(weight(self._plan.drops[arc], WEIGHT)))
         return frame
+
+    def _tail_counted(self, arc: str, frame: DataFrame) -> DataFrame:
+        """Count the rows that come to all drops behind an operator, once; of sources they are known."""
+        tail = arc.rpartition(">")[0]
+        if tail in self.counted.tails or isinstance(self._graph.by_name[tail], Source):
+            return frame
+        observation = self.counted.tails[tail] = Observation()
+        return frame.observe(observation, self.known.expression("count(1) AS rows"))
 
     def _source(self, source: Source, count: bool) -> DataFrame:
         raw = self._raw[source.name]
