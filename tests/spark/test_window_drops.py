@@ -15,15 +15,17 @@ from tests.spark.windowing import TRIPS, Hand, Row, S, frame_of, plain, source, 
 
 import jettison as jt
 from jettison.control.loop import Controller, Settings
+from jettison.network.sight import Sight
 from jettison.plan.fate import Schedule, Segment, extend, keep
 from jettison.plan.needs import last_touched
-from jettison.plan.plan import Fate, Plan
+from jettison.plan.plan import Fate, Plan, Window
 from jettison.plan.window_arcs import WindowArcs
 from jettison.plan.window_bits import needed_bits
 from jettison.plan.window_decisions import decisions_of
 from jettison.spark.known import Known
 from jettison.spark.raw import dropped_raw
 from jettison.spark.runtime import Run
+from jettison.spark.window_filters import for_batch
 from jettison.statistics.profile import Profile
 
 pytestmark = pytest.mark.spark
@@ -141,6 +143,36 @@ def test_nested_windows_with_outputs_between(spark: SparkSession, tmp_path: Path
     assert sum(rows - passed for rows, passed in kept) > 30
     full.close()
     shed.close()
+
+
+def test_what_comes_to_drops_before_slices_is_counted(spark: SparkSession, tmp_path: Path) -> None:
+    """Slices tell what passed; what came is counted once, behind the operator that both branches read."""
+    net = jt.Network("taxi")
+    paid = source(net).where("fare > 5", name="paid")
+    paid.window("6 seconds", by="zone", delay="4 seconds").agg(n="count(*)", name="sixes").output("sixes_out")
+    paid.window("9 seconds", by="kind", delay="4 seconds").agg(n="count(*)", name="nines").output("nines_out")
+    batches = trips_of(7, 60, step_s=13, late_s=12)
+    plans, _ = scheduled(net, batches, {0: {"sixes": (0.75, 3), "nines": (2 / 3, 2)}})
+    hand, arcs, sight = Hand(spark, tmp_path, net), WindowArcs(net.graph), Sight()
+    went = dict.fromkeys(("trips", "paid>sixes", "paid>nines"), 0)
+    for number, batch in enumerate(batches):
+        marks = hand.state.marks(number)
+        ready = for_batch(arcs, plans[number], marks, sight.before(marks.newest_us, len(batch)))
+
+        def passing(rows: Sequence[Row], arc: str, ready: Plan = ready) -> list[Row]:
+            drop = ready.drops.get(arc)
+            needed = drop.needed if isinstance(drop, Window) else None
+            return [row for row in rows if needed is None or needed.at(row[1])]
+
+        kept = passing(batch, "trips")
+        came = [row for row in kept if row[4] is not None and row[4] > 5]
+        found = hand.run(number, batch, plans[number]).arcs
+        assert found["trips"] == (len(batch), len(kept))
+        for arc in ("paid>sixes", "paid>nines"):
+            assert found[arc] == (len(came), len(passing(came, arc)))
+        went = {arc: went[arc] + found[arc][0] - found[arc][1] for arc in went}
+    assert min(went.values()) > 10, went
+    hand.close()
 
 
 def test_beside_an_output_of_rows_drops_stand_on_the_branches(spark: SparkSession, tmp_path: Path) -> None:
