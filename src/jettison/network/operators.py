@@ -218,7 +218,7 @@ class CountAggregate:
     A result has the `by` columns, `window_start` and `window_end`, then the aggregates. Those two are numbers of rows:
     that of the window's first row in its group, and that of the row behind its last. A result takes the place of the
     window's last row: its event time, if rows have one, and its identity are that row's. It is given once, in the batch
-    in which that row comes. In an overload whole results go, unless the output is `approximate`.
+    in which that row comes. In an overload whole results go, unless the output has `on_loss="ignore"`.
     """
 
     name: str
