@@ -221,7 +221,8 @@ def test_functions_of_your_own_in_yaml_give_what_they_give_in_python(spark: Spar
                     "sources": {"trips": {**stored, "path": f"{tmp_path}/trips/*"}},
                     "sinks": {"zones": {"memory": 1000}, "rows": {"memory": 1000}},
                 },
-            }
+            },
+            sort_keys=False,
         )
     )
     run = start_spec(declared, spark, shedding=False)
