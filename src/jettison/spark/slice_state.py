@@ -22,8 +22,9 @@ from jettison.network.graph import Graph
 from jettison.network.marks import BatchMarks
 from jettison.network.operators import Aggregate
 from jettison.network.slices import SliceGroup, time_places
+from jettison.plan.group_gaps import named_groups
 from jettison.spark.files import Folder
-from jettison.spark.groups import group_metrics, group_sample
+from jettison.spark.groups import group_metrics, group_sample, named_metrics, named_sample
 from jettison.spark.slice_log import SlicePart, SliceRecord, check_groups, check_shape, still_wanted
 from jettison.spark.slice_store import Failing, SliceStore, explained, observed
 from jettison.spark.slices import NEWEST, ROWS, SLICE, Shape, kept_slices, merged, number, results, sliced
@@ -43,7 +44,7 @@ class _Written:
     newest_us: int | None = None
     late: Mapping[str, int] = field(default_factory=dict)
     timeless: int = 0
-    groups: GroupSample | None = None
+    groups: Mapping[str, GroupSample] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,7 @@ class SliceState:
     ) -> None:
         self.shapes = shapes
         self.graph = graph
+        self.named = named_groups(graph)
         self.store = SliceStore(spark, folder, path, shapes, threads=2, called="jettison-slices")
         check_groups(folder, {member.name: name for name in shapes for member in shapes[name].group.members})
         for name, shape in shapes.items():
@@ -150,8 +152,7 @@ class BatchSlices:
                 self.timeless = max(self.timeless, each.timeless)
                 for member, count in each.late.items():
                     self.late[member] += count
-                if each.groups is not None:
-                    self.groups |= {name: each.groups for name in each.of if self._members[name][0].estimated}
+                self.groups |= each.groups
             if name in self._began:
                 self.parts_ms[name] = 1000 * (time.time() - self._began[name])
         self.failed = self._failing.counted()
@@ -203,12 +204,16 @@ class BatchSlices:
         slices = sliced(shape, rows)
         kept = SLICE if needed is None else f"IF({SLICE} >= {number(needed)}, {SLICE}, NULL)"
         others = [f"max({NEWEST}) AS newest", f"sum(IF({SLICE} IS NULL, {ROWS}, 0)) AS timeless", *late]
-        estimated = any(self._members[member][0].estimated for member in of)
+        estimated = [member for member in of if self._members[member][0].estimated]
+        named = [(member, self._state.named[member]) for member in of if member in self._state.named]
         others += group_metrics(shape, self.batch_rows) if estimated else []
+        others += [metric for index, (_, cells) in enumerate(named) for metric in named_metrics(index, cells)]
         seen, written = self._write(shape, name, slices, kept, others, needed)
         counts = {member: seen.get(f"late{index}") or 0 for index, member in enumerate(firsts)}
         part = None if written is None else SlicePart(name, *written, 0, of)
-        groups = group_sample(seen) if estimated else None
+        sizes = {member: group_sample(seen) for member in estimated}
+        sizes |= {member: named_sample(index, cells, seen) for index, (member, cells) in enumerate(named)}
+        groups = {member: sample for member, sample in sizes.items() if sample is not None}
         return _Written(name, of, part, seen.get("newest"), counts, seen.get("timeless") or 0, groups)
 
     def _merge(self, shape: Shape, name: str, parts: tuple[SlicePart, ...]) -> _Merged:
