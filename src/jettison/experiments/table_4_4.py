@@ -144,6 +144,7 @@ def run(*, quick: bool, say: Say) -> Result:
         },
         {
             **{f"{shape}: the same results": alike for shape, alike in same.items()},
+            "every row that came to a drop passed it": all(row["passed"] == row["rows"] for row in table),
             **{f"{shape}: at least {BAR} of the throughput": ratio >= BAR for shape, ratio in ratios.items()},
         },
         table,
@@ -160,12 +161,15 @@ def _round(spark: Any, shape: str, frames: list[Any], rows: int, folder: Path) -
     table = []
     for batch, frame in enumerate(frames):
         times_ms: dict[str, float] = {}
+        came = passed = 0
         for variant in plans if batch % 2 else reversed(plans):
             took = runs[variant].run(frame, rows, plans[variant])
             times_ms |= {f"{variant}_ms": took.wall_ms, f"{variant}_cpu_ms": took.cpu_ms}
-            assert took.measured.arcs["trips"] == (rows, rows), "nothing goes"
+            came += sum(rows_in for rows_in, _ in took.measured.arcs.values())
+            passed += sum(rows_kept for _, rows_kept in took.measured.arcs.values())
         if batch >= _SKIPPED:
-            table.append({"batch": batch, **{name: round(times_ms[name], 1) for name in sorted(times_ms)}})
+            times = {name: round(times_ms[name], 1) for name in sorted(times_ms)}
+            table.append({"batch": batch, "rows": came, "passed": passed, **times})
     found = [each.results() for each in runs.values()]
     for each in runs.values():
         each.close()
@@ -185,7 +189,7 @@ def _draw(figure: Any, table: list[dict[str, Any]], ratios: Mapping[str, float],
     axes.set_xlabel("windows behind a filter that half of the rows pass (ratio of medians below)")
     axes.set_ylabel("throughput, window drop that keeps all / no drop")
     axes.set_title(
-        f"Thesis table 4.4, batches of {rows:,} rows: a window drop that drops nothing costs little\n"
-        "(the seed: .96 to 1.0 of the throughput)"
+        f"Thesis table 4.4, batches of {rows:,} rows: with a window drop that drops nothing,\n"
+        f"at least {min(ratios.values()):.3f} of the throughput is left (the seed: .96 to 1.0)"
     )
     axes.legend()
