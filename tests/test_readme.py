@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from jettison.app.cli import app
@@ -173,6 +174,14 @@ def test_the_commands_that_need_no_spark_work(monkeypatch: pytest.MonkeyPatch) -
         if command[0] in ("check", "plan", "explain", "simulate") or command[:2] == ["experiment", "list"]:
             result = CliRunner().invoke(app, command)
             assert result.exit_code == 0, f"{command}: {result.output}"
+
+
+@pytest.mark.core
+def test_functions_of_your_own_in_yaml_are_those_of_the_example() -> None:
+    (shown,) = (each for each in blocks("yaml") if "whole_window" in each)
+    example = Path(__file__).parent.parent / "examples" / "fares.yaml"
+    whole = yaml.safe_load(example.read_text(encoding="utf-8"))
+    assert yaml.safe_load(shown)["agg"] == whole["operators"]["fares"]["agg"]
 
 
 @pytest.mark.core

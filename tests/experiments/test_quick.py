@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from matplotlib.figure import Figure
 from pyspark.sql import SparkSession
 
 from jettison.experiments import (
@@ -55,6 +56,14 @@ def drawn(result: Result, folder: Path) -> None:
     assert all(path.stat().st_size > 20 for path in written)
 
 
+def title_of(result: Result) -> str:
+    """What the picture claims."""
+    figure = Figure()
+    assert result.draw is not None
+    result.draw(figure)
+    return str(figure.axes[0].get_title())
+
+
 def quiet(_: str) -> None: ...
 
 
@@ -84,6 +93,10 @@ def test_native(spark: SparkSession, tmp_path: Path) -> None:
     assert {"tumbling", "sliding_60_5", "sliding_60_1", "three_outputs"} <= set(result.metrics)
     assert all(equal for name, equal in result.checks.items() if name.endswith("the same results"))
     assert {row["variant"] for row in result.rows} == {"jettison", "native"}
+    compared = {name: result.metrics[f"{name}_results_compared"] for name in native.SCENARIOS}
+    # every slide is a window of some 200 zones, and the last output of three is of rows, not of windows
+    assert 1000 < compared["tumbling"] < compared["sliding_60_5"] < compared["sliding_60_1"]
+    assert compared["three_outputs"] > compared["tumbling"] + compared["sliding_60_5"]
     drawn(result, tmp_path)
 
 
@@ -156,6 +169,9 @@ def test_fig_4_8(spark: SparkSession, tmp_path: Path) -> None:
     result = fig_4_8.run(quick=True, say=quiet)
     assert {"input_at_50", "middle_at_50", "random_at_50", "random_most_excess_percent"} <= set(result.metrics)
     assert result.checks["seen on Spark: what is delivered is what the unshed run delivers"]
+    counted = {name: holds for name, holds in result.checks.items() if name.startswith("counted: ")}
+    assert len(counted) == 2
+    assert all(counted.values()), counted
     drawn(result, tmp_path)
 
 
@@ -164,6 +180,9 @@ def test_fig_4_10(spark: SparkSession, tmp_path: Path) -> None:
     result = fig_4_10.run(quick=True, say=quiet)
     assert {"shared_at_50", "split_at_50", "random_at_50", "random_most_excess_percent"} <= set(result.metrics)
     assert result.checks["seen on Spark: what is delivered is what the unshed run delivers"]
+    counted = {name: holds for name, holds in result.checks.items() if name.startswith("counted: ")}
+    assert len(counted) == 2
+    assert all(counted.values()), counted
     drawn(result, tmp_path)
 
 
@@ -189,7 +208,11 @@ def test_table_4_4(spark: SparkSession, tmp_path: Path) -> None:
     assert {"min_ratio", "tumbling_ratio", "sliding_ratio", "nested_ratio", "fan_out_ratio"} <= set(result.metrics)
     assert all(equal for name, equal in result.checks.items() if name.endswith("the same results"))
     assert {row["shape"] for row in result.rows} == set(table_4_4.SHAPES)
+    assert result.checks["every row that came to a drop passed it"]
+    assert all(row["rows"] >= 2 * 2_000 for row in result.rows), "with and without drops"
     drawn(result, tmp_path)
+    title = title_of(result)
+    assert f"at least {result.metrics['min_ratio']:.3f} of the throughput" in title, title
 
 
 def test_stale(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from jettison.experiments import fig_4_8, fig_4_10, table_4_4
 from jettison.experiments.trip_files import FIRST_US
-from jettison.experiments.window_places import Place, drop_rate
+from jettison.experiments.window_figure import result
+from jettison.experiments.window_places import Place, Saved, drop_rate
 from jettison.network import Network
 from jettison.network.marks import BatchMarks, Mark
 from jettison.plan.plan import Window
@@ -72,3 +73,26 @@ def test_what_is_dropped_makes_room_or_all_of_it_goes(excess: float, work_ms: fl
     left_ms = (1 + excess) * (work_ms - rate * saved_ms)
     assert left_ms == pytest.approx(work_ms) or (rate == 1.0 and left_ms > work_ms)
     assert drop_rate(excess, work_ms, min(work_ms, 1.5 * saved_ms)) <= rate
+
+
+@pytest.mark.parametrize(
+    ("change", "holds"),
+    [
+        ({}, (True, True)),
+        ({("input", 0.5): {"trips": 0.6}}, (False, True)),  # more came in than kept windows need
+        ({("middle", 0.5): {"trips": 0.9, "tens>between": 0.5}}, (False, True)),  # some went before the middle
+        ({("random", 1.0): {"trips": 0.0}}, (False, True)),
+        ({("middle", 1.0): {"trips": 1.0, "tens>between": 0.1}}, (True, False)),
+        ({("middle", 0.5): {"trips": 1.0}}, (True, False)),  # nothing stands in the middle
+    ],
+)
+def test_what_was_counted_says_where_drops_stood(
+    change: dict[tuple[str, float], dict[str, float]], holds: tuple[bool, bool]
+) -> None:
+    places = ("input", "middle", "random")
+    after_ms = {(place, share): 100.0 for place in places for share in (0.5, 1.0)}
+    passed = {("input", share): {"trips": 1 - share, "hundreds>behind": 1.0} for share in (0.5, 1.0)}
+    passed |= {("middle", share): {"trips": 1.0, "tens>between": 1 - share} for share in (0.5, 1.0)}
+    passed |= {("random", share): {"trips": 1.0, "hundreds>behind": 1 - share} for share in (0.5, 1.0)}
+    checks = result("fig", Saved(500.0, 50.0, after_ms, True, {**passed, **change}), places, "title").checks
+    assert tuple(checks[name] for name in checks if name.startswith("counted: ")) == holds

@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 import yaml
+from examples import fares
 from pyspark.sql import SparkSession
 
+import jettison as jt
 from jettison.errors import StartError
 from jettison.network.spec import Spec, from_yaml
 from jettison.spark.from_spec import start_spec
@@ -21,7 +23,11 @@ from jettison.spark.sinks import ConsoleSink, MemorySink
 pytestmark = pytest.mark.spark
 
 EXAMPLES = str(Path(__file__).resolve().parents[2] / "examples")
-TRIPS = {"schema": "trip long, pickup timestamp, zone int, fare double", "event_time": "pickup", "id": ["trip"]}
+TRIPS: dict[str, Any] = {
+    "schema": "trip long, pickup timestamp, zone int, fare double",
+    "event_time": "pickup",
+    "id": ["trip"],
+}
 
 
 def spec(
@@ -175,3 +181,77 @@ def test_a_file_without_run_section_says_what_to_add(spark: SparkSession) -> Non
     bare = from_yaml(yaml.safe_dump({"network": "n", "sources": {"trips": TRIPS}, "outputs": {"out": {"of": "trips"}}}))
     with pytest.raises(StartError, match=r"run\.sources.*run\.sinks"):
         start_spec(bare, spark)
+
+
+def test_functions_of_your_own_in_yaml_give_what_they_give_in_python(spark: SparkSession, tmp_path: Path) -> None:
+    """The windows of examples/fares.yaml, of time and of rows, beside the same ones declared with the functions."""
+    read = yaml.safe_load(Path(EXAMPLES, "fares.yaml").read_text(encoding="utf-8"))
+    in_yaml = read["operators"]["fares"]["agg"]
+    mean = jt.aggregate(
+        init=fares.nothing,
+        incr=fares.added,
+        merge=fares.joined,
+        final=fares.geometric_mean,
+        columns=["fare"],
+        type="double",
+    )
+    in_python = {"n": "count(*)", "typical": mean, "trend": jt.whole_window(fares.trend, columns="fare", type="double")}
+    assert set(in_yaml) == set(in_python)
+    for batch in range(3):
+        trips = spark.range(200 * batch, 200 * batch + 200).selectExpr(
+            "id AS trip",
+            "timestamp_millis(1700000000000 + id * 100) AS pickup",
+            "int(id % 3) AS zone",
+            "double(1 + pmod(xxhash64(id), 97)) AS fare",
+        )
+        trips.coalesce(1).write.parquet(str(tmp_path / "trips" / str(batch)))
+    stored = {"format": "parquet", "schema": TRIPS["schema"], "options": {"maxFilesPerTrigger": 1}}
+    declared = from_yaml(
+        yaml.safe_dump(
+            {
+                "network": "yaml",
+                "sources": {"trips": TRIPS},
+                "operators": {
+                    "fares": {"of": "trips", "window": {"size": "10 seconds", "by": ["zone"]}, "agg": in_yaml},
+                    "last": {"of": "trips", "window": {"size": "20 rows", "by": ["zone"]}, "agg": in_yaml},
+                },
+                "outputs": {"zones": {"of": "fares"}, "rows": {"of": "last"}},
+                "run": {
+                    "trigger": "800 ms",
+                    "sources": {"trips": {**stored, "path": f"{tmp_path}/trips/*"}},
+                    "sinks": {"zones": {"memory": 1000}, "rows": {"memory": 1000}},
+                },
+            },
+            sort_keys=False,
+        )
+    )
+    run = start_spec(declared, spark, shedding=False)
+    ended(run, lambda: run.report().rows_in == 600)
+
+    net = jt.Network("python")
+    trips = net.source("trips", **TRIPS)
+    trips.window("10 seconds", by="zone").agg(in_python, name="fares").output("zones")
+    trips.window("20 rows", by="zone").agg(in_python, name="last").output("rows")
+    stream = spark.readStream.schema(TRIPS["schema"]).option("maxFilesPerTrigger", 1).parquet(f"{tmp_path}/trips/*")
+    sinks = {"zones": jt.memory(1000), "rows": jt.memory(1000)}
+    other = jt.start(net, {"trips": stream}, sinks, trigger="800 ms", shedding=False)
+    ended(other, lambda: other.report().rows_in == 600)
+
+    for name, sink in sinks.items():
+        given = run._runner._sinks[name]
+        assert isinstance(given, MemorySink)
+        assert len(sink.rows) >= 9
+        assert sorted(given.rows) == sorted(sink.rows)
+        assert all(row["typical"] is not None and row["trend"] is not None for row in sink.rows)
+    assert run.report().windows_failed == 0
+
+
+def test_a_function_that_is_not_there_is_told_before_anything_runs(spark: SparkSession) -> None:
+    places = {
+        "sources": {"trips": {"generator": {"preset": "taxi"}}},
+        "sinks": {"out": {"memory": None}},
+    }
+    trend = {"whole_window": "examples.fares:trends", "columns": ["fare"], "type": "double"}
+    declared = spec(places, {"fares": {"of": "trips", "window": {"size": "1 second"}, "agg": {"trend": trend}}})
+    with pytest.raises(StartError, match=r"aggregate 'fares': 'trend': whole_window: cannot import 'examples\.fares:t"):
+        start_spec(declared, spark)

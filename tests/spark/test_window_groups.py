@@ -136,8 +136,12 @@ def test_groups_have_gaps_of_their_own(spark: SparkSession, tmp_path: Path) -> N
         plan = Plan(decisions.arcs.drops(decisions.fates(asked), decisions.keeps(asked)), "overload")
         before = plans[-1].fates if plans else {}
         plans.append(scheduled(decisions, told_apart(problem, plan, named), before, shed.state.marks(number)))
-        arcs = shed.run(number, batch, plans[-1]).arcs
-        went += arcs["trips"][0] - arcs["trips"][1]
+        measured = shed.run(number, batch, plans[-1])
+        rows, passed = measured.arcs["trips"]
+        went += rows - passed
+        counted = measured.groups["busy"]
+        assert counted.sizes == {0: sum(row[3] == "bus" for row in batch)}, "none of them goes"
+        assert counted.rows == passed
     wanted: list[Row] = []
     for number, plan in enumerate(plans):
         for row in map(plain, full.sinks["table"].batches.get(number, [])):

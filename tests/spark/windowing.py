@@ -19,6 +19,7 @@ from jettison.spark.files import LocalFolder
 from jettison.spark.join_state import JoinState
 from jettison.spark.sinks import MemorySink
 from jettison.spark.slice_state import SliceState
+from jettison.spark.state_kinds import check_kinds, remember_kinds
 
 TRIPS = "trip long, at timestamp, zone int, kind string, fare double"
 S = 1_000_000
@@ -63,10 +64,12 @@ class Hand:
         self.graph: Graph = network.graph
         self.tables = tables = statics or {}
         kept = check_compiles(spark, self.graph, {"trips": frame_of(spark, [])}, tables)
+        check_kinds(LocalFolder(folder), kept.kinds)
         self.state = SliceState(spark, self.graph, LocalFolder(folder), str(folder), kept.slices)
         joins = JoinState(spark, LocalFolder(folder), str(folder), kept.sides) if kept.sides else None
         self.sinks = {output.name: MemorySink() for output in self.graph.outputs}
         counts = CountState(spark, LocalFolder(folder), str(folder), kept.counts) if kept.counts else None
+        remember_kinds(LocalFolder(folder), kept.kinds)
         self.runner = BatchRunner(
             spark, self.graph, self.sinks, tables, MemorySink(), joins=joins, slices=self.state, counts=counts
         )

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from jettison.control.named_sizes import before_drops, with_masses
 from jettison.control.probing import Probes
 from jettison.control.schedules import closed, most_without_closing, planned_rows, scheduled
 from jettison.control.strata import stratified
@@ -173,7 +174,8 @@ class Controller:
         if marks is not None:
             plan = self._probed(plan, self._probes.tried(closed(plan), marks.newest_us))
             problem = Problem(self.graph, self.profile, self._rows, self.settings.budget_us)
-            plan = told_apart(problem, plan, self._named, by_value=self.settings.shedder == SEMANTIC)
+            named = with_masses(self._named, self.groups)
+            plan = told_apart(problem, plan, named, by_value=self.settings.shedder == SEMANTIC)
             plan = scheduled(self._decisions, plan, self.fates, marks)
             self.fates = plan.fates
         plan = stratified(self.graph, plan, self.groups, self._covered_us(marks))
@@ -322,7 +324,7 @@ class Controller:
             elif arc in self.plan.stale:
                 fresh = min(1.0, rows_kept / rows_in / max(self.plan.keep(arc), 1e-9))
                 keeps[arc] = tuple(share * fresh for share in planned)
-        self.groups.update(sample.groups)
+        self.groups.update(before_drops(self._decisions, self.plan, sample, self.groups))
         if any(sample.rows_in.values()):
             if self.settings.learn:
                 delivered = {name: seen.rows for name, seen in sample.outputs.items()}

@@ -67,6 +67,7 @@ def run(*, quick: bool, say: Say) -> Result:
     }
     table: list[dict[str, Any]] = []
     equal = dict.fromkeys(SCENARIOS, True)
+    compared = dict.fromkeys(SCENARIOS, 0)
     with tempfile.TemporaryDirectory(prefix="jettison-native-") as name:
         trips = TripFiles(Path(name) / "trips", *((4_000, 3, 40.0) if quick else (2_000_000, 4, 5.0)))
         small = TripFiles(Path(name) / "small", 50_000, 8, 5.0)
@@ -85,7 +86,9 @@ def run(*, quick: bool, say: Say) -> Result:
                     rate = variants[variant](spark, trips, outputs, where / variant)
                     say(f"round {number + 1} of {rounds}: {scenario}, {variant}: {rate:,.0f} rows/s")
                     table.append({"scenario": scenario, "variant": variant, "round": number, "rows_per_s": rate})
-                equal[scenario] &= all(_same(spark, where, output, outputs[output]) for output in outputs)
+                found = [_alike(spark, where, output, outputs[output]) for output in outputs]
+                equal[scenario] &= all(found)
+                compared[scenario] += sum(found)
     speed = {
         (scenario, variant): statistics.median(
             row["rows_per_s"] for row in table if (row["scenario"], row["variant"]) == (scenario, variant)
@@ -98,6 +101,7 @@ def run(*, quick: bool, say: Say) -> Result:
         "native",
         {
             **{scenario: round(ratio, 2) for scenario, ratio in ratios.items()},
+            **{f"{scenario}_results_compared": count for scenario, count in compared.items()},
             **{f"{scenario}_{variant}_rows_per_s": round(rate) for (scenario, variant), rate in speed.items()},
         },
         {
@@ -130,6 +134,8 @@ def _jettison(spark: Any, trips: TripFiles, outputs: Outputs, folder: Path) -> f
         shared=(),
     )
     wait_for(running, trips.batches)
+    report = running.report()
+    assert (report.rows_shed, report.rows_late) == (0, 0), f"all rows count\n{report}"
     return _rows_per_s([running.query], trips)
 
 
@@ -178,8 +184,8 @@ def _seconds(progress: Any) -> float:
     return datetime.fromisoformat(progress["timestamp"]).timestamp()
 
 
-def _same(spark: Any, folder: Path, output: str, what: Windows | str) -> bool:
-    """Whether both have written the same rows; of windows, up to the last end that both have got to."""
+def _alike(spark: Any, folder: Path, output: str, what: Windows | str) -> int:
+    """How many rows both have written, 0 where they differ; of windows, up to the last end that both have got to."""
     names = ["trip", "pickup", "zone", "cents"] if isinstance(what, str) else ["zone", START, END, *AGGREGATES]
     ours, native = (
         spark.read.parquet(str(folder / variant / output)).select(*names) for variant in ("jettison", "native")
@@ -187,9 +193,8 @@ def _same(spark: Any, folder: Path, output: str, what: Windows | str) -> bool:
     if not isinstance(what, str):
         until = min(frame.selectExpr(f"max(unix_micros({END}))").first()[0] for frame in (ours, native))
         ours, native = (frame.where(f"unix_micros({END}) <= {until}") for frame in (ours, native))
-    if not ours.count():
-        return False
-    return bool(ours.exceptAll(native).isEmpty() and native.exceptAll(ours).isEmpty())
+    same = ours.exceptAll(native).isEmpty() and native.exceptAll(ours).isEmpty()
+    return ours.count() if same else 0
 
 
 def _draw(figure: Any, speed: Mapping[tuple[str, str], float], ratios: Mapping[str, float], rows: int) -> None:

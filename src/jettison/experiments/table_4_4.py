@@ -156,6 +156,7 @@ def run(*, quick: bool, say: Say) -> Result:
         },
         {
             **{f"{shape}: the same results": alike for shape, alike in same.items()},
+            "every row that came to a drop passed it": all(row["passed"] == row["rows"] for row in table),
             **{
                 f"{shape}: at least {BAR} of the throughput at p = 0": ratio >= BAR
                 for shape, ratio in ratios[_KEPT].items()
@@ -174,13 +175,16 @@ def _round(spark: Any, shape: str, frames: list[Any], rows: int, folder: Path) -
     table = []
     for batch, frame in enumerate(frames):
         times_ms: dict[str, float] = {}
+        came = passed = 0
         for turn in range(len(VARIANTS)):
             variant = VARIANTS[(batch + turn) % len(VARIANTS)]
             took = runs[variant].run(frame, rows, plan_of(network, variant, batch))
             times_ms |= {f"{variant}_ms": took.wall_ms, f"{variant}_cpu_ms": took.cpu_ms}
-            assert all(came == kept for came, kept in took.measured.arcs.values()), "nothing goes"
+            came += sum(rows_in for rows_in, _ in took.measured.arcs.values())
+            passed += sum(rows_kept for _, rows_kept in took.measured.arcs.values())
         if batch >= _SKIPPED:
-            table.append({"batch": batch, **{name: round(times_ms[name], 1) for name in sorted(times_ms)}})
+            times = {name: round(times_ms[name], 1) for name in sorted(times_ms)}
+            table.append({"batch": batch, "rows": came, "passed": passed, **times})
     found = [each.results() for each in runs.values()]
     for each in runs.values():
         each.close()

@@ -12,6 +12,8 @@ from jettison.experiments.harness import Result
 from jettison.experiments.window_places import Saved
 
 _EXCESS = tuple(step / 20 for step in range(1, 61))
+_COUNTED_NEAR = 0.02
+"""How far a share of rows that was counted may be from that of windows: of few rows some lie on an edge."""
 _NEAR = 0.12
 """How far a drop rate that was seen may be from the one computed."""
 
@@ -39,6 +41,11 @@ def result(name: str, saved: Saved, places: Sequence[str], title: str) -> Result
         ),
         f"seen on Spark: drop rates within {_NEAR:g} of those computed": max(off.values()) <= _NEAR,
         "seen on Spark: what is delivered is what the unshed run delivers": saved.exact,
+        f"counted: of trips {early} lets in just what kept windows need, {middle} and {late} all": _as_said(
+            saved, [early], 0.0
+        )
+        and _as_said(saved, [middle, late], 1.0),
+        f"counted: behind that, {middle} lets pass just what kept windows need": _passes_inside(saved, middle),
     }
     metrics = {f"{place}_at_50": round(saved.rate(place, 0.5), 3) for place in places}
     metrics |= {f"{place}_most_excess_percent": round(100 * saved.most_excess(place), 1) for place in places}
@@ -49,6 +56,29 @@ def result(name: str, saved: Saved, places: Sequence[str], title: str) -> Result
     metrics |= {"work_ms": round(saved.work_ms, 1), "fixed_ms": round(saved.fixed_ms, 1)}
     metrics = {key.replace(" ", "_"): value for key, value in metrics.items()}
     return Result(name, metrics, checks, rows, lambda figure: _draw(figure, rates, seen, title))
+
+
+def _as_said(saved: Saved, places: Sequence[str], whole: float) -> bool:
+    """Whether at these places as many rows came in as stay when windows go there; all of them where `whole` is 1."""
+    off = [
+        abs(passing - max(whole, 1.0 - share))
+        for (place, share), passed in saved.passed.items()
+        if place in places
+        for arc, passing in passed.items()
+        if ">" not in arc
+    ]
+    return len(off) >= len(places) and max(off) <= _COUNTED_NEAR
+
+
+def _passes_inside(saved: Saved, place: str) -> bool:
+    """Whether behind the inputs as many rows pass the first drops of a place as stay."""
+    inside = {
+        share: [passing for arc, passing in passed.items() if ">" in arc]
+        for (at, share), passed in saved.passed.items()
+        if at == place
+    }
+    off = [abs(min(found, default=2.0) - (1.0 - share)) for share, found in inside.items()]
+    return bool(off) and max(off) <= _COUNTED_NEAR
 
 
 def _draw(figure: Any, rates: Any, seen: Any, title: str) -> None:

@@ -19,6 +19,7 @@ from jettison.errors import NetworkError
 from jettison.network.count_windows import CountSpec, rows_text, windows_of
 from jettison.network.durations import duration_ms, duration_text
 from jettison.network.graph import Graph
+from jettison.network.import_paths import import_path
 from jettison.network.kafka import Kafka
 from jettison.network.operators import (
     Aggregate,
@@ -35,6 +36,7 @@ from jettison.network.operators import (
     WithColumns,
     from_kafka,
 )
+from jettison.network.own_spec import CallSpec, call_dict, calls_of
 from jettison.network.qos import QoS
 from jettison.network.schema import as_ddl, parse_schema
 from jettison.network.value import Value
@@ -140,7 +142,7 @@ class OperatorSpec(_Strict):
     within: str | None = None
     delay: str | None = None
     window: WindowsSpec | None = None
-    agg: dict[str, str] | None = None
+    agg: dict[str, CallSpec] | None = None
     apply: str | None = None
     columns: tuple[str, ...] | None = None
 
@@ -306,11 +308,12 @@ def _operator(name: str, spec: OperatorSpec) -> Operator:
         delay_ms = duration_ms(spec.delay or "0 seconds", f"join {name!r}: delay", zero=True)
         return StreamJoin(name, (*inputs, spec.join_stream), spec.on, within_ms, spec.how, delay_ms)
     if spec.window is not None and spec.agg is not None:
-        given = spec.window
-        window = windows_of(f"aggregate {name!r}", given.size, given.slide, given.by, given.delay)
+        given, element = spec.window, f"aggregate {name!r}"
+        window = windows_of(element, given.size, given.slide, given.by, given.delay)
+        calls = calls_of(element, spec.agg)
         if isinstance(window, CountSpec):
-            return CountAggregate(name, inputs, window, tuple(spec.agg.items()))
-        return Aggregate(name, inputs, window, tuple(spec.agg.items()))
+            return CountAggregate(name, inputs, window, calls)
+        return Aggregate(name, inputs, window, calls)
     assert spec.apply is not None
     return Apply(name, inputs, spec.apply, spec.columns)
 
@@ -365,16 +368,12 @@ def _operator_dict(operator: Operator) -> dict[str, Any]:
             band["delay"] = duration_text(operator.delay_ms)
         return {"of": left, "join_stream": right, "on": list(operator.on), **band}
     if isinstance(operator, Aggregate | CountAggregate):
-        shape = _window_dict(operator.window)
-        for column, call in operator.aggregates:
-            if not isinstance(call, str):
-                raise NetworkError(f"{element}: {column!r} is of your own, in Python: YAML can say SQL only.")
-        return {"window": _trim(shape), "agg": dict(operator.aggregates), "of": operator.inputs[0]}
+        shape = _trim(_window_dict(operator.window))
+        calls = {column: call_dict(f"{element}: {column!r}", call) for column, call in operator.aggregates}
+        return {"window": shape, "agg": calls, "of": operator.inputs[0]}
     assert isinstance(operator, Apply)
     columns_given = None if operator.columns is None else list(operator.columns)
-    return _trim(
-        {"apply": _import_path(element, operator.function), "of": operator.inputs[0], "columns": columns_given}
-    )
+    return _trim({"apply": import_path(element, operator.function), "of": operator.inputs[0], "columns": columns_given})
 
 
 def _output_dict(output: Output) -> dict[str, Any]:
@@ -418,12 +417,3 @@ def _sql(element: str, expression: Any) -> str:
     if not isinstance(expression, str):
         raise NetworkError(f"{element} holds a Column, which cannot be written down: give it as a SQL string.")
     return expression
-
-
-def _import_path(element: str, function: Any) -> str:
-    if isinstance(function, str):
-        return function
-    name = getattr(function, "__qualname__", "<")
-    if "<" in name:
-        raise NetworkError(f"{element} holds {name}, which cannot be imported: define it with def in a module.")
-    return f"{function.__module__}:{name}"

@@ -6,11 +6,22 @@ its other columns and all other windows stay as they are.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from jettison.errors import NetworkError
+from jettison.errors import NetworkError, StartError
+from jettison.network.import_paths import Imported, imported
+
+FUNCTIONS = ("init", "incr", "merge", "final")
+_GIVEN = {
+    "init": "none",
+    "incr": "the value so far, then every column",
+    "merge": "the value so far, and that of what comes later",
+    "final": "the value",
+    "function": "the window's rows",
+}
 
 
 @dataclass(frozen=True)
@@ -25,7 +36,7 @@ class UserAggregate:
     type: str
 
     def __post_init__(self) -> None:
-        for word in ("init", "incr", "merge", "final"):
+        for word in FUNCTIONS:
             _check_function("aggregate", word, getattr(self, word))
         _check("aggregate", self.columns, self.type)
 
@@ -54,18 +65,18 @@ Own = UserAggregate | WholeWindow
 
 def aggregate(
     *,
-    init: Callable[[], Any],
-    incr: Callable[..., Any],
-    merge: Callable[[Any, Any], Any],
-    final: Callable[[Any], Any],
+    init: Callable[[], Any] | str,
+    incr: Callable[..., Any] | str,
+    merge: Callable[[Any, Any], Any] | str,
+    final: Callable[[Any], Any] | str,
     columns: str | Sequence[str],
     type: str,
 ) -> UserAggregate:
     """An aggregate of your own for `.agg(...)`, as functions of a value that pickle can write.
 
     `init()` gives the value of no rows, `incr(value, *columns)` that with one row more, `merge(value, later)` that of
-    both, `final(value)` the result, of Spark's `type`. The geometric mean of a fare, for one slice of two rows and one
-    of one row:
+    both, `final(value)` the result, of Spark's `type`. A function may be given by its import path, "module:name".
+    The geometric mean of a fare, for one slice of two rows and one of one row:
 
     >>> import math
     >>> mean = aggregate(
@@ -80,10 +91,11 @@ def aggregate(
     >>> round(mean.final(mean.merge(first, mean.incr(mean.init(), 4.0))), 6)
     4.0
     """
-    return UserAggregate(init, incr, merge, final, _columns("aggregate", columns), type)
+    first, more, both, last = (_named("aggregate", each) for each in (init, incr, merge, final))
+    return UserAggregate(first, more, both, last, _columns("aggregate", columns), type)
 
 
-def whole_window(function: Callable[[Any], Any], *, columns: str | Sequence[str], type: str) -> WholeWindow:
+def whole_window(function: Callable[[Any], Any] | str, *, columns: str | Sequence[str], type: str) -> WholeWindow:
     """An aggregate of your own for `.agg(...)`: a function of a window's rows, as a pandas DataFrame of `columns`.
 
     All of those rows are kept until the window closes, and once more for every window that they are in when it does:
@@ -92,7 +104,18 @@ def whole_window(function: Callable[[Any], Any], *, columns: str | Sequence[str]
     >>> str(whole_window(len, columns=["fare", "tip"], type="long"))
     'len(fare, tip)'
     """
-    return WholeWindow(function, _columns("whole_window", columns), type)
+    return WholeWindow(_named("whole_window", function), _columns("whole_window", columns), type)
+
+
+def with_functions(element: str, own: Own) -> Own:
+    """The aggregate with the functions that its paths name; `element` is named where there is none.
+
+    >>> with_functions("aggregate 'a'", whole_window("builtins:len", columns="fare", type="long")).function
+    <built-in function len>
+    """
+    given = {"init": 0, "incr": 1 + len(own.columns), "merge": 2, "final": 1, "function": 1}
+    words = FUNCTIONS if isinstance(own, UserAggregate) else ("function",)
+    return replace(own, **{word: _found(element, word, getattr(own, word), given[word]) for word in words})
 
 
 def function_name(function: object) -> str:
@@ -101,8 +124,37 @@ def function_name(function: object) -> str:
     >>> function_name(len), function_name(lambda: 1)
     ('len', 'lambda')
     """
+    if isinstance(function, Imported):
+        return function.name
     name = str(getattr(function, "__name__", type(function).__name__))
     return name.strip("<>")
+
+
+def _named(word: str, function: Any) -> Any:
+    """A function, or what stands for it where a path is given."""
+    try:
+        return Imported(function) if isinstance(function, str) and ":" in function else function
+    except NetworkError as error:
+        raise NetworkError(f"{word}(): {error}") from error
+
+
+def _found(element: str, word: str, function: Any, given: int) -> Any:
+    """The function itself, if it takes as many values as it will be given."""
+    place = f"{element}: {'whole_window' if word == 'function' else word}"
+    found = imported(place, function.path) if isinstance(function, Imported) else function
+    try:
+        takes = inspect.signature(found)
+    except (TypeError, ValueError):  # some that are built in do not tell
+        return found
+    try:
+        takes.bind(*(None,) * given)
+    except TypeError as error:
+        shown = function.path if isinstance(function, Imported) else function_name(function)
+        raise StartError(
+            f"{place} is {shown!r}, which takes {takes} and will be called with {given} values ({_GIVEN[word]}): "
+            f"name a function of that kind."
+        ) from error
+    return found
 
 
 def _columns(word: str, columns: object) -> tuple[str, ...]:
@@ -115,7 +167,9 @@ def _columns(word: str, columns: object) -> tuple[str, ...]:
 
 def _check_function(word: str, argument: str, function: object) -> None:
     if not callable(function):
-        raise NetworkError(f"{word}(): {argument}={function!r} cannot be called: give a function.")
+        raise NetworkError(
+            f"{word}(): {argument}={function!r} cannot be called: give a function, or its path 'module:function'."
+        )
 
 
 def _check(word: str, columns: tuple[str, ...], type: object) -> None:

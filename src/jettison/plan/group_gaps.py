@@ -1,12 +1,13 @@
 """Groups with gaps of their own: how many windows in a row may be missing of whom (thesis 4.10.1).
 
 A plan says which share of an aggregate's windows is to go. Of each group that has a gap of its own no more go than that
-allows; with gap 0 none, not even when all others are closed. What such groups keep, a plan does not make up for.
+allows; with gap 0 none, not even when all others are closed. What such groups keep, the others make up for, as far as
+their own gap allows, once it is known how many tuples there are in each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from jettison.errors import NetworkError
 from jettison.network.graph import Graph, arc_head
@@ -28,6 +29,29 @@ def allowed(share: float, gap: int) -> float:
     return share if share == 1.0 else min(share, most_drop_share(gap))
 
 
+def shares_by_gap(share: float, gaps: Sequence[int], masses: Sequence[float] = ()) -> tuple[float, ...]:
+    """The share of windows that goes in each cell, so that of all tuples `share` does: no more of any than its gap
+    allows. With the share q in those that allow it, sum of mass x min(q, most of the cell) is to be `share`.
+
+    Three tenths of all tuples are in a group that loses none, so others lose more:
+
+    >>> shares_by_gap(0.42, (0, 4), (0.3, 0.7))
+    (0.0, 0.6)
+    >>> shares_by_gap(0.7, (0, 4), (0.3, 0.7)), shares_by_gap(0.7, (0, 4)), shares_by_gap(1.0, (0, 4), (0.3, 0.7))
+    ((0.0, 0.8), (0.0, 0.7), (0.0, 1.0))
+    """
+    if not masses or share == 1.0:
+        return tuple(allowed(share, gap) for gap in gaps)
+    mosts = [most_drop_share(gap) if gap else 0.0 for gap in gaps]
+    left, mass_left, found = share, sum(masses), share
+    for most, mass in sorted(zip(mosts, masses, strict=True)):
+        found = min(most, left / mass_left) if mass_left > 0 else most
+        if found < most:
+            break
+        left, mass_left = left - mass * most, mass_left - mass
+    return tuple(allowed(round(found, 6), gap) for gap in gaps)
+
+
 def named_groups(graph: Graph) -> dict[str, Cells]:
     """The aggregates some of whose groups have gaps of their own, by `QoS(gaps=...)`; of several outputs the least.
 
@@ -36,8 +60,9 @@ def named_groups(graph: Graph) -> dict[str, Cells]:
     >>> trips = net.source("trips", "at timestamp, zone string", event_time="at")
     >>> busy = trips.window("10 seconds", by="zone").agg(n="count(*)", name="busy")
     >>> busy.output("table", qos=QoS(gap=4, gaps={"zone": {"airport": 0, "harbour": 1}}))
-    >>> named_groups(net.graph)["busy"]
-    Cells(column='zone', bounds=(), shares=(0.0, 0.0, 0.0), names=('airport', 'harbour'), gaps=(0, 1, 4))
+    >>> found = named_groups(net.graph)["busy"]
+    >>> found.column, found.names, found.gaps
+    ('zone', ('airport', 'harbour'), (0, 1, 4))
     """
     decisions = decisions_of(graph)
     found: dict[str, Cells] = {}

@@ -112,7 +112,7 @@ class Cells:
     whose value is one of `names`, which are cells 0, 1, ..., with all others in the last.
 
     `shares` are those of windows that are to go from now on, cell by cell, `gaps` how many in a row may, where that
-    differs.
+    differs, `masses` the share of tuples in each cell, where names are cells and that is known.
     """
 
     column: str
@@ -120,6 +120,7 @@ class Cells:
     shares: tuple[float, ...]
     names: tuple[str, ...] = ()
     gaps: tuple[int, ...] = ()
+    masses: tuple[float, ...] = ()
 
     @property
     def kind(self) -> tuple[tuple[float, ...], tuple[str, ...], tuple[int, ...]]:
@@ -327,7 +328,7 @@ def _cells(content: Mapping[str, Any] | None) -> Cells | None:
     if content is None:
         return None
     bounds, shares, names, gaps = (tuple(content[name]) for name in ("bounds", "shares", "names", "gaps"))
-    return Cells(content["column"], bounds, shares, names, gaps)
+    return Cells(content["column"], bounds, shares, names, gaps, tuple(content.get("masses", ())))
 
 
 def _drop(arc: str, content: Mapping[str, Any]) -> Drop:

@@ -274,8 +274,13 @@ class WindowDecisions:
 
     def keeps(self, drop_shares: Mapping[str, float]) -> dict[str, float]:
         """The shares of tuples that pass each window drop when such shares of windows go, in the long run."""
+        found = self.left(drop_shares)
+        return {arc: after / before if before > 0 else 1.0 for arc, (before, after) in found.items()}
+
+    def left(self, drop_shares: Mapping[str, float]) -> dict[str, tuple[float, float]]:
+        """The shares of all tuples that are left on each arc before and behind its window drop."""
         left: dict[str, float] = {}
-        passing: dict[str, float] = {}
+        found: dict[str, tuple[float, float]] = {}
         for _, into, _ in self._graph.wiring:
             for arc in into:
                 tail = arc.rpartition(">")[0]
@@ -283,8 +288,8 @@ class WindowDecisions:
                 share = self._drop_share(arc, drop_shares)
                 weight = 1.0 if share == 1.0 else self.weight(arc)  # what is closed has no kept windows to reach over
                 left[arc] = above if share is None else min(above, 1.0 - share * weight)
-                passing[arc] = left[arc] / above if above > 0 else 1.0
-        return passing
+                found[arc] = above, left[arc]
+        return found
 
     def _drop_share(self, arc: str, drop_shares: Mapping[str, float]) -> float | None:
         """The share of windows that an arc's drop lets go: what all that it serves can do without."""

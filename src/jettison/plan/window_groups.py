@@ -19,7 +19,7 @@ from jettison.network.graph import Graph, arc_head
 from jettison.network.operators import Aggregate, Output
 from jettison.network.tracks import Track
 from jettison.plan.claims import claimed
-from jettison.plan.group_gaps import allowed, column_at
+from jettison.plan.group_gaps import column_at, shares_by_gap
 from jettison.plan.plan import Cells, Drop, Fate, Plan, Window
 from jettison.plan.problem import Problem
 from jettison.plan.window_decisions import WindowDecisions, decisions_of
@@ -85,13 +85,13 @@ def told_apart(
     problem: Problem, plan: Plan, named: Mapping[str, Cells] | None = None, *, by_value: bool = True
 ) -> Plan:
     """The plan with the windows that it lets go taken from the groups that are worth least, where those are valued, and
-    no more of any group than its own gap allows."""
+    no more of any group than its own gap allows. What those keep others make up for, where `named` has masses."""
     graph = problem.graph
     valued = valued_windows(graph) if plan.fates and graph.tracks.all and by_value else {}
     decisions, fates = decisions_of(graph), dict(plan.fates)
     for name, cells in (named or {}).items():
         if name in fates:
-            shares = tuple(allowed(fates[name].drop_share, gap) for gap in cells.gaps)
+            shares = shares_by_gap(fates[name].drop_share, cells.gaps, cells.masses)
             fates[name] = replace(fates[name], cells=replace(cells, shares=shares))
     for name, track in valued.items():
         fate = fates.get(name)
@@ -120,9 +120,10 @@ def window_drops(graph: Graph, decisions: WindowDecisions, fates: Mapping[str, F
     """The drops of these fates, with what is to pass of every cell on arcs that all value by the same column."""
     shares = {name: fate.drop_share for name, fate in fates.items()}
     drops = decisions.arcs.drops(fates, decisions.keeps(shares))
+    drops |= _mixed(decisions, drops, fates)
     cells = {name: fate.cells for name, fate in fates.items() if fate.cells is not None and fate.cells.bounds}
     if not cells:
-        return drops  # of groups with names nobody knows how many tuples are theirs
+        return drops
     count = max(len(each.shares) for each in cells.values())
     by_cell = [
         decisions.keeps(shares | {name: each.shares[cell] for name, each in cells.items() if cell < len(each.shares)})
@@ -134,3 +135,25 @@ def window_drops(graph: Graph, decisions: WindowDecisions, fates: Mapping[str, F
         if track is not None and told == {track.bounds}:
             drops[arc] = replace(drop, cells=tuple(keeps.get(arc, 1.0) for keeps in by_cell[: track.cells]))
     return drops
+
+
+def _mixed(decisions: WindowDecisions, drops: Mapping[str, Window], fates: Mapping[str, Fate]) -> dict[str, Window]:
+    """Drops that groups with names fare differently at, with what passes of all tuples: that of every cell, by the
+    share of tuples that come to the drop in it."""
+    named = {name: fate.cells for name, fate in fates.items() if fate.cells is not None and fate.cells.masses}
+    found: dict[str, Window] = {}
+    for kind in dict.fromkeys(cells.kind for cells in named.values()):
+        alike = {name: cells for name, cells in named.items() if cells.kind == kind}
+        masses = next(iter(alike.values())).masses
+        others = {name: fate.drop_share for name, fate in fates.items() if name not in alike}
+        by_cell = [
+            decisions.left({**others, **{name: cells.shares[cell] for name, cells in alike.items()}})
+            for cell in range(len(masses))
+        ]
+        for arc, drop in drops.items():
+            if set(drop.fates) and set(drop.fates) <= set(alike):
+                came, stayed = (
+                    sum(mass * each[arc][at] for mass, each in zip(masses, by_cell, strict=True)) for at in (0, 1)
+                )
+                found[arc] = replace(drop, keep=min(1.0, stayed / came) if came > 0 else drop.keep)
+    return found

@@ -22,6 +22,7 @@ from jettison.spark.join_state import Schemas
 from jettison.spark.kafka import read_stream
 from jettison.spark.sinks import ParquetSink, Sink, as_sink
 from jettison.spark.slices import Shape
+from jettison.spark.state_kinds import COUNTS, JOIN, TIMES
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,12 @@ class Kept:
     sides: Schemas
     slices: Mapping[str, Shape]
     counts: Mapping[str, CountShape] = field(default_factory=dict)
+
+    @property
+    def kinds(self) -> dict[str, list[str]]:
+        """The operators that keep something, by what they keep."""
+        members = [member.name for shape in self.slices.values() for member in shape.group.members]
+        return {JOIN: list(self.sides), TIMES: members, COUNTS: list(self.counts)}
 
 
 def opened(

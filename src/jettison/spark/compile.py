@@ -6,7 +6,6 @@ measured. They are cut off at the outputs.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
@@ -18,6 +17,7 @@ from jettison.errors import JettisonError, StartError
 from jettison.network.estimated import weighed
 from jettison.network.estimates import WEIGHT
 from jettison.network.graph import Graph, arc_head, arc_name
+from jettison.network.import_paths import imported
 from jettison.network.needed import needed_columns
 from jettison.network.operators import (
     Aggregate,
@@ -375,9 +375,4 @@ def resolve(operator: Apply) -> Callable[[DataFrame], DataFrame]:
     """The function of an apply, imported if it is given by path."""
     if not isinstance(operator.function, str):
         return operator.function
-    module, _, name = operator.function.partition(":")
-    try:
-        found: Callable[[DataFrame], DataFrame] = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError) as error:
-        raise StartError(f"apply {operator.name!r}: cannot import {operator.function!r}: {error}.") from error
-    return found
+    return imported(f"apply {operator.name!r}", operator.function)

@@ -13,25 +13,20 @@ checkpoint/state/<aggregate>/7-m0     those of all batches before 7, merged
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future, wait
 from typing import Any
 
-from pyspark import inheritable_thread_target
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from jettison.errors import JettisonError, SinkError
 from jettison.network import band
 from jettison.network.operators import CountAggregate
 from jettison.spark.count_slices import CountShape, closes, live, results, sliced
 from jettison.spark.files import Folder
-from jettison.spark.reasons import reason_of
-from jettison.spark.slice_log import SlicePart, SliceRecord, check_counted, check_shape
-from jettison.spark.slice_state import observed, same_session
-from jettison.spark.slices import FAILED, SLICE
-from jettison.spark.state_log import StateLog
+from jettison.spark.slice_log import SlicePart, SliceRecord, check_shape
+from jettison.spark.slice_store import Failing, SliceStore, explained, observed
+from jettison.spark.slices import SLICE
 from jettison.statistics.samples import FailedWindows
 
 _FEW_ROWS = 20_000
@@ -42,18 +37,13 @@ class CountState:
     """What the aggregates of counted windows keep in the checkpoint."""
 
     def __init__(self, spark: SparkSession, folder: Folder, path: str, shapes: Mapping[str, CountShape]) -> None:
-        self.spark = spark
         self.shapes = shapes
-        self.path = path
-        self.logs = {name: StateLog(folder, "aggregate", name, SliceRecord.from_json) for name in shapes}
-        self.nothing: dict[str, DataFrame] = {}
-        self.pool = ThreadPoolExecutor(1, thread_name_prefix="jettison-counts")
-        check_counted(folder, shapes)
+        self.store = SliceStore(spark, folder, path, shapes, threads=1, called="jettison-counts")
         for name, shape in shapes.items():
-            check_shape(self.logs[name].latest(), shape.told())
+            check_shape(self.store.logs[name].latest(), shape.told())
 
     def close(self) -> None:
-        self.pool.shutdown(wait=False)
+        self.store.close()
 
     def of_batch(self, batch: int, session: SparkSession) -> BatchCounts:
         """The aggregates of one batch; its frames belong to a session of their own."""
@@ -65,12 +55,13 @@ class BatchCounts:
 
     def __init__(self, state: CountState, batch: int, session: SparkSession) -> None:
         self._state = state
+        self._store = state.store
         self._batch = batch
         self._session = session
-        self._bases = {name: log.latest(batch) for name, log in state.logs.items()}
+        self._bases = {name: log.latest(batch) for name, log in state.store.logs.items()}
         self._new: dict[str, SlicePart | None] = {}
         self._merging: dict[str, Future[SlicePart | None]] = {}
-        self._failing: dict[str, Observation] = {}
+        self._failing = Failing()
         self.quiet: frozenset[str] = frozenset()
         """Aggregates that turned out to give nothing in this batch."""
         self.failed: dict[str, FailedWindows] = {}
@@ -81,11 +72,10 @@ class BatchCounts:
         name, began = aggregate.name, time.time()
         shape, parts = self._state.shapes[name], self._parts(name)
         if _due(parts):
-            work = inheritable_thread_target(self._state.spark)(self._merge)
-            self._merging[name] = self._state.pool.submit(work, shape, parts)
+            self._merging[name] = self._store.submit(self._merge, shape, parts)
         closing = 0
         if rows is not None:
-            with _explained(name, self._batch):
+            with explained(name, self._batch):
                 self._new[name], closing = self._append(shape, rows, parts)
             self.parts_ms[name] = 1000 * (time.time() - began)
         if not closing:
@@ -94,11 +84,7 @@ class BatchCounts:
         new = self._new[name]
         assert new is not None
         made = results(shape, self._read(shape, [new]), self._read(shape, [*parts, new]))
-        if shape.failing is None:
-            return made
-        seen = self._failing[name] = Observation()
-        reasons = (f"count({FAILED}) AS windows", f"min({FAILED}) AS reason")
-        return made.observe(seen, *map(F.expr, reasons)).drop(FAILED)
+        return made if shape.failing is None else self._failing.watched(name, made)
 
     def finish(self) -> None:
         """Wait until everything is kept, and say so in the log."""
@@ -109,7 +95,7 @@ class BatchCounts:
             before = self._parts(name)
             parts, made = before, {f"{self._batch}-0"}
             if name in self._merging:
-                with _explained(name, self._batch):
+                with explained(name, self._batch):
                     joint = self._merging[name].result()
                 parts = () if joint is None else (joint,)
                 made.add(f"{self._batch}-m0")
@@ -117,11 +103,8 @@ class BatchCounts:
             gone = ({part.name for part in before} | made) - {part.name for part in parts}
             after = None if base is None else base.batch
             record = SliceRecord(self._batch, shape.told(), {}, parts, tuple(sorted(gone)), after)
-            self._state.logs[name].write(record, base)
-        for name, observation in self._failing.items():
-            threw = observed(observation)
-            if threw.get("windows"):
-                self.failed[name] = FailedWindows(threw["windows"], threw["reason"])
+            self._store.logs[name].write(record, base)
+        self.failed = self._failing.counted()
 
     def close(self) -> None:
         """Nothing of a failed batch may write on while it is repeated."""
@@ -147,8 +130,7 @@ class BatchCounts:
     def _write(self, shape: CountShape, name: str, slices: DataFrame, *others: str) -> dict[str, Any]:
         seen = Observation()
         metrics = ("count(1) AS rows", f"min({SLICE}) AS first", f"max({SLICE}) AS last", *others)
-        target = f"{self._state.path}/{shape.aggregate.name}/{name}"
-        slices.observe(seen, *map(F.expr, metrics)).write.mode("overwrite").parquet(target)
+        self._store.write(shape.aggregate.name, name, slices.observe(seen, *map(F.expr, metrics)))
         return observed(seen)
 
     def _part(self, shape: CountShape, name: str, seen: Mapping[str, Any], level: int) -> SlicePart | None:
@@ -157,30 +139,14 @@ class BatchCounts:
         return SlicePart(name, seen["rows"], seen["first"], seen["last"], level, (shape.aggregate.name,))
 
     def _read(self, shape: CountShape, parts: Iterable[SlicePart]) -> DataFrame:
-        paths = [f"{self._state.path}/{shape.aggregate.name}/{part.name}" for part in parts]
-        return self._session.read.schema(shape.schema).parquet(*paths)
+        return self._store.read(self._session, shape.aggregate.name, shape.schema, parts)
 
     def _nothing(self, shape: CountShape) -> DataFrame:
-        name = shape.aggregate.name
-        known = self._state.nothing.get(name)
-        if known is None or not same_session(known.sparkSession, self._session):
+        def made() -> DataFrame:
             empty = self._session.createDataFrame([], shape.schema)
-            known = self._state.nothing[name] = results(shape, empty, empty).drop(FAILED)
-        return known
+            return results(shape, empty, empty)
 
-
-@contextmanager
-def _explained(name: str, batch: int) -> Iterator[None]:
-    """Name the aggregate when keeping its slices fails."""
-    try:
-        yield
-    except JettisonError:
-        raise
-    except Exception as error:
-        raise SinkError(
-            f"aggregate {name!r}: keeping the slices of batch {batch} failed ({type(error).__name__}: "
-            f"{reason_of(error)}). It is not committed: mend the cause and start again; it is repeated with its plan."
-        ) from error
+        return self._store.no_results(shape.aggregate.name, self._session, made)
 
 
 def _due(parts: Sequence[SlicePart]) -> bool:

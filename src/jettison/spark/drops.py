@@ -167,14 +167,14 @@ def _kinds(cells: Cells, value: str, by_cell: Sequence[str]) -> tuple[str, str]:
     """The number of a value's kind, and an array of all kinds, where cells with the same text are of one kind."""
     kinds = list(dict.fromkeys(by_cell))
     numbers = ", ".join(str(kinds.index(each)) for each in by_cell)
-    at = cell(cells.bounds, f"try_cast({value} AS double)") if cells.bounds else _named(cells.names, value)
+    at = cell(cells.bounds, f"try_cast({value} AS double)") if cells.bounds else named_cell(cells.names, value)
     return f"get(array({numbers}), {at})", f"array({', '.join(kinds)})"
 
 
-def _named(names: Sequence[str], value: str) -> str:
+def named_cell(names: Sequence[str], value: str) -> str:
     """The number of the name that a value has, as text; that of all others, and of null, is the last.
 
-    >>> _named(("airport",), "`zone`")
+    >>> named_cell(("airport",), "`zone`")
     "CASE string(`zone`) WHEN 'airport' THEN 0 ELSE 1 END"
     """
     cases = " ".join(f"WHEN {literal(name)} THEN {number}" for number, name in enumerate(names))

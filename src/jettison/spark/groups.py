@@ -1,4 +1,5 @@
-"""How large the groups of an estimated aggregate are, told by its slices while they are written."""
+"""How large the groups of an aggregate are, told by its slices while they are written: those that it estimates, and
+those that `QoS(gaps=...)` names."""
 
 from __future__ import annotations
 
@@ -10,10 +11,10 @@ from pyspark.sql import functions as F
 
 from jettison.network.graph import Graph
 from jettison.network.schema import quoted
-from jettison.plan.plan import Plan
+from jettison.plan.plan import Cells, Plan
 from jettison.plan.stratified import MOST_GROUPS
 from jettison.spark.compile import Compiler
-from jettison.spark.drops import group_hash
+from jettison.spark.drops import group_hash, named_cell
 from jettison.spark.known import Known
 from jettison.spark.slices import MORE_ROWS, ROWS, Shape
 from jettison.statistics.samples import GroupSample
@@ -28,6 +29,21 @@ def group_metrics(shape: Shape, batch_rows: int) -> list[str]:
     if not shape.group.by:
         return [f"sum({size}) AS group_rows"]
     return _metrics(size, group_hash([quoted(name) for name in shape.group.by]), batch_rows)
+
+
+def named_metrics(number: int, cells: Cells) -> list[str]:
+    """What is observed of new slices: all rows in them, and those of every group that has a name."""
+    at = named_cell(cells.names, quoted(cells.column))
+    counts = [f"sum(IF({at} = {cell}, {ROWS}, 0L)) AS named{number}_{cell}" for cell in range(len(cells.names))]
+    return [f"sum({ROWS}) AS named{number}_rows", *counts]
+
+
+def named_sample(number: int, cells: Cells, seen: Mapping[str, Any]) -> GroupSample | None:
+    """What was seen, by the number of the name; None where nobody looked at the rows, or there were none."""
+    if not seen.get(f"named{number}_rows"):
+        return None
+    sizes = {cell: float(seen[f"named{number}_{cell}"] or 0) for cell in range(len(cells.names))}
+    return GroupSample(float(seen[f"named{number}_rows"]), sizes)
 
 
 def count_groups(

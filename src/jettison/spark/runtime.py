@@ -47,6 +47,7 @@ from jettison.spark.relations import file_frames, reads_files, tell_rows
 from jettison.spark.report import Report, Totals
 from jettison.spark.sinks import ParquetSink, as_sink
 from jettison.spark.slice_state import SliceState
+from jettison.spark.state_kinds import check_kinds, remember_kinds
 from jettison.spark.stream import check_sources, is_bare, merge, split
 from jettison.statistics.estimators import Smoothed
 from jettison.statistics.profile import Profile
@@ -133,10 +134,12 @@ def start(
     try:
         metrics = None if metrics_port is None else Metrics(metrics_port)
         aside = rejects_sink or ParquetSink(f"{folder.path}/rejects")
+        check_kinds(folder.state_folder, kept.kinds)
         joins = JoinState(spark, folder.state_folder, folder.state_path, kept.sides) if kept.sides else None
         state = (folder.state_folder, folder.state_path)
         slices = SliceState(spark, graph, *state, kept.slices) if kept.slices else None
         counts = CountState(spark, *state, kept.counts) if kept.counts else None
+        remember_kinds(folder.state_folder, kept.kinds)
         runner = BatchRunner(spark, graph, chosen, tables, aside, shed_sinks, joins, slices, counts)
         reader = Reader(spark, graph, folder, countable=all(is_bare(frame) for frame in frames.values()))
         run = Run(spark, graph, runner, reader, tables, settings, folder, profile, shared, metrics, live, slices)

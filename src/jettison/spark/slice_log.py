@@ -80,17 +80,6 @@ def check_groups(folder: Folder, now: Mapping[str, str]) -> None:
         folder.write(_GROUPS, json.dumps(dict(now)))
 
 
-def check_counted(folder: Folder, names: Collection[str]) -> None:
-    """An aggregate whose windows were of time cannot go on with what it has when they count rows."""
-    before: dict[str, str] = json.loads(folder.read(_GROUPS) or "{}")
-    for name in names:
-        if name in before:
-            raise CheckpointError(
-                f"aggregate {name!r}: the checkpoint keeps windows of event time, and now it counts rows: give it "
-                f"another name, or start with a new checkpoint."
-            )
-
-
 def check_shape(last: SliceRecord | None, told: Mapping[str, str]) -> None:
     """What is kept must be of use to aggregates as they are now."""
     before = {} if last is None else last.shape

@@ -9,27 +9,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
-from pyspark import inheritable_thread_target
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from jettison.errors import JettisonError, SinkError
 from jettison.network.band import still_needed, to_merge
 from jettison.network.graph import Graph
 from jettison.network.marks import BatchMarks
 from jettison.network.operators import Aggregate
 from jettison.network.slices import SliceGroup, time_places
+from jettison.plan.group_gaps import named_groups
 from jettison.spark.files import Folder
-from jettison.spark.groups import group_metrics, group_sample
-from jettison.spark.reasons import reason_of
+from jettison.spark.groups import group_metrics, group_sample, named_metrics, named_sample
 from jettison.spark.slice_log import SlicePart, SliceRecord, check_groups, check_shape, still_wanted
-from jettison.spark.slices import FAILED, NEWEST, ROWS, SLICE, Shape, kept_slices, merged, number, results, sliced
-from jettison.spark.state_log import StateLog
+from jettison.spark.slice_store import Failing, SliceStore, explained, observed
+from jettison.spark.slices import NEWEST, ROWS, SLICE, Shape, kept_slices, merged, number, results, sliced
 from jettison.statistics.samples import FailedWindows, GroupSample
 
 Inputs = Mapping[tuple[str, ...], DataFrame]
@@ -47,7 +45,7 @@ class _Written:
     late: Mapping[str, int] = field(default_factory=dict)
     timeless: int = 0
     came: int = 0
-    groups: GroupSample | None = None
+    groups: Mapping[str, GroupSample] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -64,19 +62,16 @@ class SliceState:
     def __init__(
         self, spark: SparkSession, graph: Graph, folder: Folder, path: str, shapes: Mapping[str, Shape]
     ) -> None:
-        self.spark = spark
         self.shapes = shapes
-        self.path = path
         self.graph = graph
-        self.logs = {name: StateLog(folder, "aggregate", name, SliceRecord.from_json) for name in shapes}
-        self.nothing: dict[str, DataFrame] = {}  # by aggregate, no results: made once, as most batches close no window
-        self._pool = ThreadPoolExecutor(2, thread_name_prefix="jettison-slices")
+        self.named = named_groups(graph)
+        self.store = SliceStore(spark, folder, path, shapes, threads=2, called="jettison-slices")
         check_groups(folder, {member.name: name for name in shapes for member in shapes[name].group.members})
         for name, shape in shapes.items():
-            check_shape(self.logs[name].latest(), shape.told())
+            check_shape(self.store.logs[name].latest(), shape.told())
 
     def close(self) -> None:
-        self._pool.shutdown(wait=False)
+        self.store.close()
 
     def of_batch(self, batch: int, session: SparkSession) -> BatchSlices:
         """The aggregates of one batch; its frames belong to a session of their own."""
@@ -84,13 +79,10 @@ class SliceState:
 
     def marks(self, batch: int) -> BatchMarks:
         """How far aggregates have got before a batch."""
-        records = [log.latest(batch) for log in self.logs.values()]
+        records = [log.latest(batch) for log in self.store.logs.values()]
         return BatchMarks(
             self.graph, {name: mark for record in records if record for name, mark in record.marks.items()}
         )
-
-    def submit(self, work: Callable[..., Any], *given: Any) -> Future[Any]:
-        return self._pool.submit(inheritable_thread_target(self.spark)(work), *given)
 
 
 class BatchSlices:
@@ -98,11 +90,12 @@ class BatchSlices:
 
     def __init__(self, state: SliceState, batch: int, session: SparkSession) -> None:
         self._state = state
+        self._store = state.store
         self._batch = batch
         self._session = session
         self._bases = {
             name: still_wanted(log.latest(batch), [member.name for member in state.shapes[name].group.members])
-            for name, log in state.logs.items()
+            for name, log in state.store.logs.items()
         }
         self._members: dict[str, tuple[Aggregate, str]] = {
             member.name: (member, name) for name, shape in state.shapes.items() for member in shape.group.members
@@ -111,7 +104,7 @@ class BatchSlices:
         self._writing: dict[str, list[Future[_Written]]] = {}
         self._merging: dict[str, list[Future[_Merged]]] = {}
         self._began: dict[str, float] = {}
-        self._failing: dict[str, Observation] = {}
+        self._failing = Failing()
         self.late = dict.fromkeys(self._members, 0)
         self.came: dict[str, int] = {}  # rows by aggregate, late ones and those without event time included
         self.failed: dict[str, FailedWindows] = {}
@@ -135,11 +128,11 @@ class BatchSlices:
         base = self._bases[group.name]
         self._began[group.name] = time.time()
         self._writing[group.name] = [
-            self._state.submit(self._append, shape, f"{self._batch}-{index}", names, rows)
+            self._store.submit(self._append, shape, f"{self._batch}-{index}", names, rows)
             for index, (names, rows) in enumerate(inputs.items())
         ]
         self._merging[group.name] = [
-            self._state.submit(self._merge, shape, f"{self._batch}-m{index}", parts)
+            self._store.submit(self._merge, shape, f"{self._batch}-m{index}", parts)
             for index, parts in enumerate(_too_many(base.parts if base else ()))
         ]
         new: list[SlicePart] = []
@@ -156,20 +149,16 @@ class BatchSlices:
         for name, shape in self._state.shapes.items():
             base = self._bases[name]
             written, joint = self._written(name), [self._told(name, job) for job in self._merging.get(name, ())]
-            self._state.logs[name].write(self._after(shape, base, written, joint, newest_us), base)
+            self._store.logs[name].write(self._after(shape, base, written, joint, newest_us), base)
             for each in written:
                 self.timeless = max(self.timeless, each.timeless)
                 self.came |= dict.fromkeys(each.of, each.came)
                 for member, count in each.late.items():
                     self.late[member] += count
-                if each.groups is not None:
-                    self.groups |= {name: each.groups for name in each.of if self._members[name][0].estimated}
+                self.groups |= each.groups
             if name in self._began:
                 self.parts_ms[name] = 1000 * (time.time() - self._began[name])
-        for member, observation in self._failing.items():
-            threw = observed(observation)
-            if threw.get("windows"):
-                self.failed[member] = FailedWindows(threw["windows"], threw["reason"])
+        self.failed = self._failing.counted()
 
     def close(self) -> None:
         """Nothing of a failed batch may write on while it is repeated."""
@@ -197,20 +186,15 @@ class BatchSlices:
             found = [each for each in parts if each.to_us >= first and each.from_us < last]
         if found:
             made = results(shape, member, self._read(shape, found), closing)
-            if member.name not in shape.failing:
-                return made
-            seen = self._failing[member.name] = Observation()
-            reasons = (f"count({FAILED}) AS windows", f"min({FAILED}) AS reason")
-            return made.observe(seen, *map(F.expr, reasons)).drop(FAILED)
-        known = self._state.nothing.get(member.name)
-        if known is None or not same_session(known.sparkSession, self._session):
-            known = results(shape, member, self._session.createDataFrame([], shape.schema)).drop(FAILED)
-            self._state.nothing[member.name] = known
-        return known
+            return self._failing.watched(member.name, made) if member.name in shape.failing else made
+        return self._store.no_results(
+            member.name,
+            self._session,
+            lambda: results(shape, member, self._session.createDataFrame([], shape.schema)),
+        )
 
     def _read(self, shape: Shape, parts: Iterable[SlicePart]) -> DataFrame:
-        paths = [f"{self._state.path}/{shape.group.name}/{part.name}" for part in parts]
-        return self._session.read.schema(shape.schema).parquet(*paths)
+        return self._store.read(self._session, shape.group.name, shape.schema, parts)
 
     def _append(self, shape: Shape, name: str, of: tuple[str, ...], rows: DataFrame) -> _Written:
         firsts = {member: self._marks.late_before_us(member) for member in of}
@@ -224,12 +208,16 @@ class BatchSlices:
         kept = SLICE if needed is None else f"IF({SLICE} >= {number(needed)}, {SLICE}, NULL)"
         timeless = f"sum(IF({SLICE} IS NULL, {ROWS}, 0)) AS timeless"
         others = [f"max({NEWEST}) AS newest", f"sum({ROWS}) AS came", timeless, *late]
-        estimated = any(self._members[member][0].estimated for member in of)
+        estimated = [member for member in of if self._members[member][0].estimated]
+        named = [(member, self._state.named[member]) for member in of if member in self._state.named]
         others += group_metrics(shape, self.batch_rows) if estimated else []
+        others += [metric for index, (_, cells) in enumerate(named) for metric in named_metrics(index, cells)]
         seen, written = self._write(shape, name, slices, kept, others, needed)
         counts = {member: seen.get(f"late{index}") or 0 for index, member in enumerate(firsts)}
         part = None if written is None else SlicePart(name, *written, 0, of)
-        groups = group_sample(seen) if estimated else None
+        sizes = {member: group_sample(seen) for member in estimated}
+        sizes |= {member: named_sample(index, cells, seen) for index, (member, cells) in enumerate(named)}
+        groups = {member: sample for member, sample in sizes.items() if sample is not None}
         timeless_rows, came = (seen.get(each) or 0 for each in ("timeless", "came"))
         return _Written(name, of, part, seen.get("newest"), counts, timeless_rows, came, groups)
 
@@ -248,8 +236,7 @@ class BatchSlices:
         seen = Observation()
         metrics = (f"count({kept}) AS rows", f"min({kept}) AS from_us", f"max({kept}) AS to_us", *others)
         watched = slices.observe(seen, *map(F.expr, metrics))
-        target = f"{self._state.path}/{shape.group.name}/{name}"
-        kept_slices(shape, watched, first_us).write.mode("overwrite").parquet(target)
+        self._store.write(shape.group.name, name, kept_slices(shape, watched, first_us))
         found = observed(seen)
         if not found.get("rows"):
             return found, None
@@ -259,16 +246,8 @@ class BatchSlices:
         return [self._told(name, job) for job in self._writing.get(name, ())]
 
     def _told(self, name: str, job: Future[Any]) -> Any:
-        try:
+        with explained(name, self._batch):
             return job.result()
-        except JettisonError:
-            raise
-        except Exception as error:
-            raise SinkError(
-                f"aggregate {name!r}: keeping the slices of batch {self._batch} failed ({type(error).__name__}: "
-                f"{reason_of(error)}). It is not committed: mend the cause and start again; it is repeated with its "
-                f"plan."
-            ) from error
 
     def _after(
         self,
@@ -299,17 +278,6 @@ class BatchSlices:
     def _needed_us(self, names: Iterable[str]) -> int | None:
         """The first slice that a later batch may need, for any of these aggregates."""
         return _least([self._marks.open_us(name) for name in names])
-
-
-def same_session(one: Any, other: Any) -> bool:
-    """Whether two handles are of the same session: PySpark makes a new one for every batch."""
-    return bool(one._jsparkSession.equals(other._jsparkSession))
-
-
-def observed(observation: Observation) -> dict[str, Any]:
-    """What an observation saw; nothing where nobody looked at the rows."""
-    handle: Any = observation._jo
-    return observation.get if handle.future().isCompleted() else {}
 
 
 def _least(times: Sequence[int | None]) -> int | None:

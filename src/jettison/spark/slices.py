@@ -18,7 +18,7 @@ from jettison.network.estimates import HIGH, LOW, WEIGHT, Estimate, estimate
 from jettison.network.operators import Aggregate, CountAggregate
 from jettison.network.schema import quoted
 from jettison.network.slices import SliceGroup
-from jettison.network.user_aggregates import Own
+from jettison.network.user_aggregates import Own, with_functions
 from jettison.network.windows import END, START
 from jettison.spark.drops import HIDDEN, IDENTITY, TIME
 from jettison.spark.reasons import reason_of
@@ -232,6 +232,7 @@ def _own(aggregate: Aggregate | CountAggregate, name: str, own: Own, order: str,
             f"aggregate {aggregate.name!r}: {name!r} is of type {own.type!r}, which Spark does not know: say one such "
             f"as 'double', 'bigint', 'string' or 'array<int>'."
         ) from error
+    own = with_functions(f"aggregate {aggregate.name!r}: {name!r}", own)
     made = own_columns(own, kind, column) if order == _ORDER else own_columns(own, kind, column, order)
     parsed[f"{label} AS {column}"] = made.partial.alias(column)
     parsed[f"{label} merged AS {column}"] = made.merge.alias(column)

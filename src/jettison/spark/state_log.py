@@ -71,4 +71,11 @@ class StateLog(Generic[R]):
     def _read(self, batch: int) -> R:
         text = self._folder.read(f"{self._name}/{batch}.json")
         assert text is not None
-        return self._from_json(text)
+        try:
+            return self._from_json(text)
+        except (ValueError, KeyError, TypeError) as error:
+            raise CheckpointError(
+                f"{self._kind} {self._name!r}: what the checkpoint keeps in {self._name}/{batch}.json is no record of "
+                f"a {self._kind} ({type(error).__name__}: {error}): declare it as it was, give it another name, or "
+                f"start with a new checkpoint."
+            ) from error

@@ -28,7 +28,8 @@ class ValueSample:
 @dataclass(frozen=True)
 class GroupSample:
     """The rows that came to an aggregate, those that were dropped included as far as can be told, and of its large
-    groups how many each has, by a hash of the group."""
+    groups how many each has, by a hash of the group; of groups that `QoS(gaps=...)` names, by the number of the name,
+    and as counted behind drops."""
 
     rows: float
     sizes: Mapping[int, float]
@@ -55,8 +56,8 @@ class BatchSample:
     `gone` those that a source had lost before, `late` the rows that came behind the watermark: by join of streams those
     whose partners may have gone, by aggregate those whose windows were closed, which are left out; `failed`, by
     aggregate, the windows on which a function of the user's own threw. `groups` tells, by estimated aggregate, which
-    groups are large. `values` tells, by "operator.column", how values
-    that outputs are valued by are spread behind the drops.
+    groups are large, and how large those are that have gaps of their own. `values` tells, by "operator.column", how
+    values that outputs are valued by are spread behind the drops.
     `parts_ms` splits the batch's time: deciding, each output's job, and the trigger's own bookkeeping.
     """
 

@@ -1,0 +1,113 @@
+"""A burst that the control loop meets by itself: windows of groups that are worth little go first."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.spark.running import TRIGGER, ended, logged_plans
+from tests.spark.windowing import TRIPS, Row, S, frame_of, plain, source
+
+import jettison as jt
+from jettison.control.loop import Controller
+from jettison.network.durations import duration_ms
+from jettison.plan.plan import Plan
+from jettison.statistics.profile import Profile
+
+pytestmark = pytest.mark.spark
+
+ZONES, LOW = 10, 5  # zones below 5 are worth a tenth of the others
+SIZE_S, STEP_S, GAP = 2, 10, 4  # a batch brings five windows of every zone
+BEFORE, BURST, BEHIND = 2, 6, 4
+SIZES = [100] * BEFORE + [600] * BURST + [100] * BEHIND
+HALF_FULL_US = 0.5 * 900 * duration_ms(TRIGGER, "trigger") / 100
+"""What a row costs when 100 of them take half of the budget: 600 take three times as much as there is."""
+
+
+def network() -> jt.Network:
+    net = jt.Network("taxi")
+    value = jt.Value("zone", [(0, LOW, 0.1), (LOW, ZONES, 1.0)], histogram=[(0, LOW, 0.5), (LOW, ZONES, 0.5)])
+    busy = source(net).window(f"{SIZE_S} seconds", by="zone").agg(n="count(*)", sum="sum(fare)", name="busy")
+    busy.output("table", qos=jt.QoS(gap=GAP, value=value))
+    return net
+
+
+def batches() -> list[list[Row]]:
+    """Trips that are evenly spread over time and zones, more of them in the burst."""
+    made, trip = [], count()
+    for batch, size in enumerate(SIZES):
+        moments = [batch * STEP_S * S + number * STEP_S * S // size for number in range(size)]
+        made.append([(next(trip), at, number % ZONES, "cab", float(number)) for number, at in enumerate(moments)])
+    return made
+
+
+def by_hand(rows: list[list[Row]]) -> dict[tuple[int, int], tuple[int, float]]:
+    """Count and sum of every window by zone and number, of those that have closed: all but the last batch's."""
+    found: dict[tuple[int, int], tuple[int, float]] = {}
+    closed = (len(rows) - 1) * STEP_S // SIZE_S - 1
+    for _, at, zone, _, fare in (row for batch in rows for row in batch):
+        place = (zone, at // (SIZE_S * S))
+        n, total = found.get(place, (0, 0.0))
+        found[place] = (n + 1, total + fare)
+    return {place: made for place, made in found.items() if place[1] < closed}
+
+
+def at_the_pace_of_triggers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the loop see one batch per trigger, however long this machine takes for them."""
+    decide, ticks = Controller.decide, count(1)
+
+    def decided(loop: Controller, rows: Any, now_ms: float, *others: Any, **named: Any) -> Plan:
+        return decide(loop, rows, next(ticks) * duration_ms(TRIGGER, "trigger"), *others, **named)
+
+    monkeypatch.setattr(Controller, "decide", decided)
+
+
+def test_a_burst_costs_the_groups_that_are_worth_least(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = batches()
+    for number, batch in enumerate(rows):
+        frame_of(spark, batch).coalesce(1).write.parquet(str(tmp_path / "trips" / f"{number:02}"))
+    at_the_pace_of_triggers(monkeypatch)
+    table = jt.memory()
+    run = jt.start(
+        network(),
+        {"trips": spark.readStream.schema(TRIPS).option("maxFilesPerTrigger", 1).parquet(f"{tmp_path}/trips/*")},
+        {"table": table},
+        trigger=TRIGGER,
+        checkpoint=str(tmp_path / "checkpoint"),
+        profile=Profile({"busy": HALF_FULL_US}, {"busy": 0.1}),
+        learn=False,  # what this machine takes must not decide
+        shared=(),
+    )
+    ended(run, sum(SIZES))
+
+    plans = logged_plans(tmp_path / "checkpoint")
+    assert len(plans) == len(SIZES)
+    shares = [plan.fates["busy"].drop_share if plan.fates else 0.0 for plan in plans]
+    assert shares[:BEFORE] == [0.0] * BEFORE, "before the burst nothing is too much"
+    late = slice(BEFORE + 1, BEFORE + BURST)  # one batch tells little of a rate
+    assert all(0.2 < share <= GAP / (GAP + 1) for share in shares[late]), shares
+    assert shares[-1] == 0.0, "when it is over, nothing is"
+    cells = [plan.fates["busy"].cells for plan in plans[late]]
+    assert all(each is not None and each.column == "zone" and len(set(each.shares)) > 1 for each in cells)
+
+    truth = by_hand(rows)
+    came = [(row[0], round(row[1]) // SIZE_S, row[3], row[4]) for row in map(plain, table.rows)]
+    assert len({(zone, window) for zone, window, _, _ in came}) == len(came), "every window comes once"
+    for zone, window, n, total in came:
+        assert (n, total) == truth[zone, window], "what comes is as if nothing was shed"
+    there, kept = Counter(zone for zone, _ in truth), Counter(row[0] for row in came)
+    low, high = (sum(kept[zone] for zone in zones) for zones in (range(LOW), range(LOW, ZONES)))
+    assert low < 0.8 * high, f"{low} windows of zones that are worth little, {high} of the others"
+    assert high < sum(there[zone] for zone in range(LOW, ZONES)), "the burst was too much for low zones alone"
+    for zone in range(LOW, ZONES):
+        windows = {window for each, window, _, _ in came if each == zone}
+        missing = "".join("x" if window in windows else "." for each, window in sorted(truth) if each == zone)
+        assert max(map(len, missing.split("x"))) <= GAP, f"zone {zone}: {missing}"
+    went = sum(sample.arcs["trips"][0] - sample.arcs["trips"][1] for sample, _ in run.history)
+    assert went > sum(SIZES) // 4, "rows went at the input"
