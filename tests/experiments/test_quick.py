@@ -209,10 +209,10 @@ def test_table_4_4(spark: SparkSession, tmp_path: Path) -> None:
     assert all(equal for name, equal in result.checks.items() if name.endswith("the same results"))
     assert {row["shape"] for row in result.rows} == set(table_4_4.SHAPES)
     assert result.checks["every row that came to a drop passed it"]
-    assert all(row["rows"] >= 2 * 2_000 for row in result.rows), "with and without drops"
+    assert all(row["rows"] >= 4 * 2_000 for row in result.rows), "in all four ways"
     drawn(result, tmp_path)
     title = title_of(result)
-    assert f"at least {result.metrics['min_ratio']:.3f} of the throughput" in title, title
+    assert f"{result.metrics['min_ratio']:.3f} of the throughput or more" in title, title
 
 
 def test_stale(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
