@@ -98,7 +98,10 @@ class Engine:
             return rows
         passing = rows
         if drop.of is not None:
-            passing = [row for row in rows if not drop.fates or is_kept(drop.fates[drop.of], row[0])]
+            passing = [row for row in rows if not drop.fates or is_kept(drop.fates[drop.of], row)]
+        elif drop.parts:
+            told = next(fate for fate in drop.fates.values() if fate.apart is not None)
+            passing = [row for row in rows if drop.parts[cell_of(told, row)].at(row[0])]
         elif drop.needed is not None:
             passing = [row for row in rows if drop.needed.at(row[0])]
         self.arrived[arc] += len(rows)
@@ -148,8 +151,17 @@ class Engine:
         return found
 
 
-def is_kept(fate: Fate, start_us: int) -> bool:
-    return keep(fate.schedule, start_us // fate.slide_us)
+def cell_of(fate: Fate, row: Row) -> int:
+    """The cell of a row's key, where groups are told apart by name."""
+    assert fate.apart is not None
+    names = fate.apart.names
+    return names.index(str(row[1])) if str(row[1]) in names else len(names)
+
+
+def is_kept(fate: Fate, row: Row) -> bool:
+    """Whether a result's window is kept."""
+    fate = fate.within(cell_of(fate, row)) if fate.apart is not None else fate
+    return keep(fate.schedule, row[0] // fate.slide_us)
 
 
 def outputs_of(graph: Graph, name: str) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections import defaultdict
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -18,11 +19,13 @@ from jettison.network.marks import BatchMarks, Mark
 from jettison.plan.admission import InputUniform
 from jettison.plan.certify import certify
 from jettison.plan.fate import Schedule, Segment, keep
+from jettison.plan.group_gaps import named_groups
 from jettison.plan.plan import Fate, Plan, Window
 from jettison.plan.problem import Problem
 from jettison.plan.roadmap import RoadMapShedder, build_road_map
 from jettison.plan.window_arcs import WindowArcs
 from jettison.plan.window_decisions import WindowDecisions, decisions_of
+from jettison.plan.window_groups import told_apart
 from jettison.statistics.load import flows
 from jettison.statistics.profile import Profile
 
@@ -119,31 +122,38 @@ class Both:
         self.decisions = decisions_of(net.graph)
         self.full, self.shed = Engine(net.graph), Engine(net.graph)
         self.fates: dict[str, Fate] = {}
-        self.said: dict[str, dict[int, bool]] = defaultdict(dict)
+        self.said: dict[tuple[str, int], dict[int, bool]] = defaultdict(dict)
         self.shares: set[float] = set()
+
+    def _asked(self, share: float) -> Plan:
+        rows = {source.name: 1.0 for source in self.graph.sources}
+        problem = Problem(self.graph, Profile({}, {}), rows, 1.0)
+        return told_apart(problem, asked(self.decisions, share), named_groups(self.graph))
 
     def take(self, batch: dict[str, list[Row]], share: float) -> None:
         self.shares.add(share)
-        plan = scheduled(self.decisions, asked(self.decisions, share), self.fates, self.shed.before())
+        plan = scheduled(self.decisions, self._asked(share), self.fates, self.shed.before())
         assert Plan.from_json(plan.to_json()) == plan
         self.fates = plan.fates
         everything, delivered = self.full.take(batch), self.shed.take(batch, plan)
         wanted = dict(everything)
         for name, fate in self.fates.items():
             for output in outputs_of(self.graph, name):
-                wanted[output] = [row for row in everything[output] if is_kept(fate, row[0])]
+                wanted[output] = [row for row in everything[output] if is_kept(fate, row)]
                 for row in everything[output]:
-                    self.said[name][row[0] // fate.slide_us] = is_kept(fate, row[0])
+                    self.said[name, row[1]][row[0] // fate.slide_us] = is_kept(fate, row)
         assert delivered == wanted
         marks = [{name: mark.mark_us for name, mark in run.marks.items()} for run in (self.shed, self.full)]
         assert marks[0] == marks[1], "windows close when they would have closed"
         waits = [[(each.newest_us, each.seen_us) for each in run.joins.values()] for run in (self.shed, self.full)]
         assert waits[0] == waits[1], "rows wait for partners as long as they would have waited"
 
-    def check_gaps(self) -> None:
-        for name, fared in self.said.items():
+    def check_gaps(self, own: dict[int, int] | None = None) -> None:
+        """No group misses more windows in a row than it may; `own` are gaps by key."""
+        for (name, key), fared in self.said.items():
             runs = "".join("x" if fared.get(index, True) else "." for index in range(min(fared), max(fared) + 1))
-            assert 1.0 in self.shares or max(map(len, runs.split("x"))) <= self.decisions.by_aggregate[name].gap
+            gap = (own or {}).get(key, self.decisions.by_aggregate[name].gap)
+            assert (1.0 in self.shares and gap > 0) or max(map(len, runs.split("x"))) <= gap
 
 
 SHARES = st.sampled_from((0.0, 0.3, 0.8, 0.8, 1.0))
@@ -159,39 +169,58 @@ def test_what_is_delivered_is_what_would_have_been(data: st.DataObject) -> None:
     both.check_gaps()
 
 
+def run_on_every_edge(net: jt.Network, seed: int) -> Both:
+    """Both sides all the time, one behind the other, and rows where bands and windows begin and end, to a few ms."""
+    draw = random.Random(seed)
+    both, lag_s = Both(net), draw.choice((0, 2, 7))
+    for number in range(14):
+        batch = {}
+        for name, behind in (("orders", 0), ("payments", lag_s)):
+            ticks = [2 * (number - behind) + draw.randrange(-6, 6) for _ in range(25)]
+            times = [tick * HALF + draw.choice((-3000, -2000, 0, 0, 1000)) for tick in ticks]
+            batch[name] = [(time, draw.randrange(5), draw.randrange(1, 9)) for time in times]
+        both.take(batch, draw.choice((0.0, 0.0, 0.5, 0.75, 0.75, 1.0)))
+    return both
+
+
+def gone(both: Both) -> int:
+    """Rows that went at the inputs."""
+    return sum(both.shed.arrived[name] - both.shed.passed[name] for name in ("orders", "payments"))
+
+
 @pytest.mark.parametrize("within", ["3 seconds", "1003 ms"])
 @pytest.mark.parametrize("nested", [False, True])
 def test_also_with_many_rows_on_every_edge(within: str, nested: bool) -> None:
-    """Both sides all the time, one behind the other, and rows where bands and windows begin and end, to a few ms."""
     net = shop(within, "4 seconds", gap=3, delay="2 seconds")
     if nested:
         net.stream("busy").window("8 seconds", by="k").agg(n="sum(n)", name="wide").output("more", qos=jt.QoS(gap=2))
-    gone = 0
-    for seed in range(25):
-        draw = random.Random(seed)
-        both, lag_s = Both(net), draw.choice((0, 2, 7))
-        for number in range(14):
-            batch = {}
-            for name, behind in (("orders", 0), ("payments", lag_s)):
-                ticks = [2 * (number - behind) + draw.randrange(-6, 6) for _ in range(25)]
-                times = [tick * HALF + draw.choice((-3000, -2000, 0, 0, 1000)) for tick in ticks]
-                batch[name] = [(time, draw.randrange(5), draw.randrange(1, 9)) for time in times]
-            both.take(batch, draw.choice((0.0, 0.0, 0.5, 0.75, 0.75, 1.0)))
+    runs = [run_on_every_edge(net, seed) for seed in range(25)]
+    for both in runs:
         both.check_gaps()
-        gone += sum(both.shed.arrived[name] - both.shed.passed[name] for name in batch)
-    assert gone > 2000, "rows went at the inputs"
+    assert sum(map(gone, runs)) > 2000
+
+
+def test_also_where_groups_have_gaps_of_their_own() -> None:
+    """They are told apart by the column that pairs are joined on, at both inputs."""
+    net = shop("3 seconds", "4 seconds", gap=3, delay="2 seconds", gaps={"k": {"1": 0, "2": 1}})
+    runs = [run_on_every_edge(net, seed) for seed in range(25)]
+    for both in runs:
+        both.check_gaps({1: 0, 2: 1})
+    assert sum(map(gone, runs)) > 1000
 
 
 # --- times -----------------------------------------------------------------------------------------------------------
 
 
-def shop(within: str = "7 seconds", size: str = "1 minute", gap: int = 4, delay: str | None = None) -> jt.Network:
+def shop(
+    within: str = "7 seconds", size: str = "1 minute", gap: int = 4, delay: str | None = None, **qos: Any
+) -> jt.Network:
     net = jt.Network("shop")
     orders = net.source("orders", "k int, at timestamp, sum int", event_time="at").where("sum > 0", name="sold")
     payments = net.source("payments", "k int, at timestamp, paid int", event_time="at")
     sides = orders.select("k", "sum", name="left"), payments.select("k", "paid", name="right")
     both = sides[0].join(sides[1], on="k", within=within, delay=delay, name="both")
-    both.window(size, by="k", delay=delay).agg(n="count(*)", name="busy").output("table", qos=jt.QoS(gap=gap))
+    both.window(size, by="k", delay=delay).agg(n="count(*)", name="busy").output("table", qos=jt.QoS(gap=gap, **qos))
     return net
 
 
