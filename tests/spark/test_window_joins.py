@@ -332,7 +332,7 @@ def test_a_run_drops_windows_above_its_join_and_goes_on_after_a_stop(
             for name, schema in (("orders", ORDERS), ("payments", PAYMENTS))
         }
         run = jt.start(market(), streams, sinks, trigger=TRIGGER, checkpoint=str(tmp_path / "checkpoint"))
-        history += ended(run, 200).history
+        history += ended(run, 400).history
     whole.runner.close()
     assert len(history) == 10
     gone = {name: sum(sample.arcs[name][0] - sample.arcs[name][1] for sample, _ in history) for name in streams}
