@@ -39,7 +39,7 @@ Row = tuple[Any, ...]
 Batch = dict[str, list[Row]]
 
 
-def market(gap: int = 3) -> jt.Network:
+def market(gap: int = 7) -> jt.Network:
     """Pairs of orders and payments in windows, and windows of those."""
     net = jt.Network("market")
     orders = net.source("orders", ORDERS, event_time="at", id=["o"])
@@ -51,7 +51,7 @@ def market(gap: int = 3) -> jt.Network:
     busy = both.window("4 seconds", by="k", delay=delay).agg(n="count(*)", sum="sum(sum + paid)", name="busy")
     busy.output("table", qos=jt.QoS(gap=gap))
     wide = busy.where("n > 1", name="more").window("8 seconds", by="k").agg(times="count(*)", n="sum(n)", name="wide")
-    wide.output("spans", qos=jt.QoS(gap=2))
+    wide.output("spans", qos=jt.QoS(gap=3))
     return net
 
 
@@ -182,15 +182,15 @@ class Compared:
 def test_kept_windows_are_as_if_nothing_was_shed(spark: SparkSession, tmp_path: Path) -> None:
     """Rows that are late and out of order, one side behind the other, plans that change, and a new process."""
     both = Compared(spark, tmp_path, market)
-    shares = [0.5, 0.5, 0.75, 0.75, 0.4, 0.75, 0.75, 0.0, 0.6, 0.75, 0.75, 0.75, 0.3, 0.75]
+    shares = [0.5, 0.75, 0.75, 0.4, 0.75, 0.75, 0.0, 0.75, 0.75, 0.3, 0.75]
     for number, batch in enumerate(rows_of(len(shares), 60, lag_s=2.5, late_s=8)):
-        plan = both.take(number, batch, shares[number], broken=number == 6)
+        plan = both.take(number, batch, shares[number], broken=number == 5)
         if shares[number]:
             assert {"orders", "payments", "both>busy", "busy>table", "wide>spans"} <= set(plan.drops)
     for name in ("orders", "payments"):
         rows, passed = both.came[name]
         assert rows == 60 * len(shares)
-        assert rows - passed > 0.1 * rows, "rows went at both inputs"
+        assert rows - passed > 0.15 * rows, "rows went at both inputs"
     assert both.came["both>busy"][1] < both.came["both>busy"][0], "and pairs that only stood in a band"
     for output, most in (("table", 0.9), ("spans", 0.95)):
         everything, delivered = both.delivered[output]
@@ -226,6 +226,7 @@ def test_no_pair_of_rows_in_time_is_late(spark: SparkSession, tmp_path: Path) ->
     assert run.rows("table") == sorted(wanted, key=repr)
 
 
+@pytest.mark.long
 def test_one_source_on_both_sides(spark: SparkSession, tmp_path: Path) -> None:
     def build() -> jt.Network:
         net = jt.Network("twice")
@@ -240,7 +241,7 @@ def test_one_source_on_both_sides(spark: SparkSession, tmp_path: Path) -> None:
         return net
 
     both = Compared(spark, tmp_path, build)
-    shares = [0.75, 0.75, 0.75, 0.5, 0.0, 0.75, 0.75, 0.75, 0.75]
+    shares = [0.75, 0.75, 0.5, 0.0, 0.75, 0.75, 0.75, 0.75]
     for number, batch in enumerate(rows_of(len(shares), 50, late_s=5)):
         plan = both.take(number, {"orders": batch["orders"]}, shares[number])
     assert isinstance(plan.drops["orders"], Window)
@@ -252,6 +253,7 @@ def test_one_source_on_both_sides(spark: SparkSession, tmp_path: Path) -> None:
     both.close()
 
 
+@pytest.mark.long
 def test_windows_above_and_below_a_join(spark: SparkSession, tmp_path: Path) -> None:
     """Results of windows wait for partners as rows do, as long as results with other windows would come."""
 
@@ -267,7 +269,7 @@ def test_windows_above_and_below_a_join(spark: SparkSession, tmp_path: Path) -> 
         return net
 
     both = Compared(spark, tmp_path, build)
-    shares = [0.75, 0.75, 0.5, 0.75, 0.75, 0.0, 0.75, 0.75, 0.75, 0.75]
+    shares = [0.75, 0.75, 0.5, 0.75, 0.0, 0.75, 0.75, 0.75]
     for number, batch in enumerate(rows_of(len(shares), 50, lag_s=1, late_s=6)):
         both.take(number, batch, shares[number], broken=number == 4)
     for name in ("orders", "payments"):
@@ -307,6 +309,7 @@ def test_what_a_join_knows_of_times_is_of_the_sources(spark: SparkSession, tmp_p
     run.runner.close()
 
 
+@pytest.mark.long
 def test_a_run_drops_windows_above_its_join_and_goes_on_after_a_stop(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
