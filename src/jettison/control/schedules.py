@@ -66,7 +66,8 @@ def scheduled(decisions: WindowDecisions, plan: Plan, before: Mapping[str, Fate]
         if decision is not None and decision.counts_rows:
             fates |= {name: asked[name]} if name in asked else {}
         elif decision is not None or old is not None:
-            fate = _extended(decision, old, asked.get(name), marks.newest_us, marks.closing_from_us(name))
+            times = (marks.newest_us, decisions.band_us(name), marks.closing_from_us(name))
+            fate = _extended(decision, old, asked.get(name), *times)
             if any(segment.drop_share > 0 for each in _lists(fate.schedule) for segment in each):
                 fates[name] = fate
     others = {arc: drop for arc, drop in plan.drops.items() if not isinstance(drop, Window)}
@@ -79,9 +80,15 @@ def scheduled(decisions: WindowDecisions, plan: Plan, before: Mapping[str, Fate]
 
 
 def _extended(
-    decision: Decision | None, old: Fate | None, asked: Fate | None, newest_us: int | None, open_us: int | None
+    decision: Decision | None,
+    old: Fate | None,
+    asked: Fate | None,
+    newest_us: int | None,
+    band_us: int,
+    open_us: int | None,
 ) -> Fate:
-    """A fate with other shares from the first window on that no tuple was in; windows that have closed are forgotten.
+    """A fate with other shares from the first window on that no tuple was in, nor within `band_us` before it; windows
+    that have closed are forgotten.
 
     What was decided in other steps, or by other cells, goes on in those, and what must not lose windows any more
     finishes what it has.
@@ -92,7 +99,7 @@ def _extended(
     step_us = old.slide_us if old is not None else decision.step_us if decision is not None else 1
     gap = decision.gap if decision is not None else last.gap if last is not None else 0
     seed = decision.seed if decision is not None else last.seed if last is not None else ""
-    now = None if newest_us is None else last_touched(newest_us, step_us)
+    now = None if newest_us is None else last_touched(newest_us, step_us, within=band_us)
     wanted = None if asked is None else asked.cells
     cells = wanted if old is None or old.apart is None else old.apart
     told = wanted is not None and cells is not None and cells.kind == wanted.kind

@@ -1,7 +1,7 @@
 """How far the aggregates of a network have got, batch by batch: watermarks, and what they close.
 
 Watermark of a batch: the largest event time of all earlier batches, rows that were shed or filtered out included, less
-the delay. It is known before the batch runs,
+the delay; below a join of streams that of the side that is behind (`network.reach`). It is known before the batch runs,
 and the same when the batch is repeated. The windows that it closes are made of the slices of earlier batches. Rows of
 this batch come too late for those; rows that are in no other window are late.
 
@@ -12,19 +12,30 @@ An aggregate of results gets those of its own batch too: the watermark of what i
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from jettison.network.graph import Graph
+from jettison.network.reach import further, reach_of
 from jettison.network.slices import results_above
 from jettison.network.windows import WindowSpec, watermark_us
 
 
 @dataclass(frozen=True)
 class Mark:
-    """One aggregate after a batch: its largest event time so far, and the watermark of that batch."""
+    """One aggregate after a batch: how far its event times have got, and the watermark of that batch.
+
+    Below joins of streams `seen_us` has the largest event time so far by place (`Reach`): of those it is the slowest
+    side that counts, which one number cannot tell.
+    """
 
     newest_us: int | None = None
     mark_us: int | None = None
+    seen_us: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def largest_us(self) -> int | None:
+        """The largest event time so far, of any row on the way to the aggregate."""
+        return max((each for each in (self.newest_us, *self.seen_us.values()) if each is not None), default=None)
 
 
 class BatchMarks:
@@ -46,6 +57,7 @@ class BatchMarks:
     def __init__(self, graph: Graph, before: Mapping[str, Mark]) -> None:
         self._windows: dict[str, WindowSpec] = {each.name: each.window for each in graph.aggregates}
         self._before = {name: before.get(name, Mark()) for name in self._windows}
+        self._reach = {name: reach_of(graph, name) for name in self._windows}
         self._nested: dict[str, bool] = {}
         self._marks: dict[str, int | None] = {}
         for name, window in self._windows.items():
@@ -80,8 +92,8 @@ class BatchMarks:
     @property
     def newest_us(self) -> int | None:
         """The largest event time of all batches before this one, shed rows included; None before the first."""
-        times = [mark.newest_us for mark in self._before.values() if mark.newest_us is not None]
-        return max(times, default=None)
+        times = [mark.largest_us for mark in self._before.values()]
+        return max((each for each in times if each is not None), default=None)
 
     def closing(self, name: str, oldest_us: int | None) -> tuple[int, int] | None:
         """The starts of the first and the last window that close in this batch; see `WindowSpec.closing`."""
@@ -96,7 +108,27 @@ class BatchMarks:
             return mark is not None
         return self._windows[name].first_open_us(before) < self._windows[name].first_open_us(mark)
 
-    def after(self, name: str, newest_us: Iterable[int | None]) -> Mark:
-        """The mark after this batch, in which rows up to these times came in."""
-        times = [each for each in (self._before[name].newest_us, *newest_us) if each is not None]
-        return Mark(max(times, default=None), self._marks[name])
+    def after(self, name: str, newest_us: Iterable[int | None], seen_us: Mapping[str, int] | None = None) -> Mark:
+        """The mark after this batch, in which rows up to these times came in, and were seen before any drop.
+
+        Pairs of streams do not count by themselves, for some may be missing. A checkpoint from before that was so goes
+        on from where it had got to: the watermark never goes back.
+
+        >>> from jettison.network import Network
+        >>> net = Network("shop")
+        >>> orders = net.source("orders", "order long, at timestamp", event_time="at")
+        >>> paid = net.source("payments", "order long, paid timestamp", event_time="paid")
+        >>> both = orders.join(paid, on="order", within="1 minute", name="both")
+        >>> both.window("1 minute").agg(n="count(*)", name="busy").output("out")
+        >>> mark = BatchMarks(net.graph, {}).after("busy", [95], {"orders": 95, "payments": 70})
+        >>> mark.newest_us, mark.largest_us
+        (70, 95)
+        """
+        before, reach = self._before[name], self._reach[name]
+        seen = {place: time for place, time in (seen_us or {}).items() if place in reach.places}
+        if not reach.joined:
+            times = [each for each in (before.newest_us, *newest_us, *seen.values()) if each is not None]
+            return Mark(max(times, default=None), self._marks[name])
+        seen = further(before.seen_us, seen)
+        times = [each for each in (before.newest_us, reach.at_us(seen)) if each is not None]
+        return Mark(max(times, default=None), self._marks[name], seen)

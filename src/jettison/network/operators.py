@@ -178,6 +178,14 @@ class StreamJoin:
         if not 0 <= self.delay_ms < math.inf:
             raise NetworkError(f"{element}: the delay is {self.delay_ms} ms: say 0 or more, such as '10 seconds'.")
 
+    @property
+    def within_us(self) -> int:
+        return round(1000 * self.within_ms)
+
+    @property
+    def delay_us(self) -> int:
+        return round(1000 * self.delay_ms)
+
 
 @dataclass(frozen=True)
 class Aggregate:

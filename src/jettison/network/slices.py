@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jettison.network.graph import Graph
-from jettison.network.operators import Aggregate, Apply, CountAggregate, Output, StreamJoin
+from jettison.network.operators import Aggregate, CountAggregate, Output
+from jettison.network.reach import results_in
 
 
 @dataclass(frozen=True)
@@ -78,34 +79,7 @@ def results_above(graph: Graph, name: str) -> tuple[tuple[Aggregate, ...], bool]
     >>> [each.name for each in results_above(net.graph, "hours")[0]], results_above(net.graph, "minutes")[1]
     (['minutes'], True)
     """
-    found: dict[str, Aggregate] = {}
-    rows = False
-    waiting = list(graph.by_name[name].inputs)
-    while waiting:
-        operator = graph.by_name[waiting.pop()]
-        if isinstance(operator, Aggregate):
-            found[operator.name] = operator
-        else:
-            waiting += operator.inputs
-            rows = rows or not operator.inputs
-    return tuple(found[each] for each in sorted(found)), rows
-
-
-def time_places(graph: Graph, name: str) -> tuple[str, ...]:
-    """The operators at which it is seen how far the rows of an aggregate have got: sources, before any drop.
-
-    What filters or drops leave out counts too, so that the watermark is the same whatever is shed. A function in
-    `apply` and a join of streams may change times: there it is what they give that counts.
-    """
-    found: dict[str, None] = {}
-    waiting = list(graph.by_name[name].inputs)
-    while waiting:
-        operator = graph.by_name[waiting.pop()]
-        if isinstance(operator, Apply | StreamJoin) or not operator.inputs:
-            found[operator.name] = None
-        elif not isinstance(operator, Aggregate):
-            waiting += operator.inputs
-    return tuple(sorted(found))
+    return results_in(graph, graph.by_name[name].inputs)
 
 
 def complete_after_us(graph: Graph, name: str) -> int:

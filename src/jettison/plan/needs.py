@@ -179,6 +179,15 @@ def before_join(needs: Needs, within: int) -> Needs:
     return union((low - within, high) for low, high in needs)
 
 
+def rounded(needs: Needs, granule: int) -> Needs:
+    """The whole granules that these needs touch: what bits can tell apart.
+
+    >>> rounded(((8, 20), (23, 30)), granule=5)
+    ((5, 30),)
+    """
+    return union((low // granule * granule, -(-high // granule) * granule) for low, high in needs)
+
+
 def union(*needs: Iterable[tuple[int, int]]) -> Needs:
     """What any of these needs.
 

@@ -3,10 +3,11 @@
 An aggregate decides when an output gets its results without another aggregate between. Its fate says which windows that
 output gets: on the first arc of every such way (`fate_arcs`) results are judged by it. Above, tuples go that no
 deciding aggregate needs (`early_arcs`): at the highest arc below which all is windows, and again where less is needed:
-on arcs out of a split, and out of an aggregate whose results are put into windows again.
+on arcs out of a split, out of an aggregate whose results are put into windows again, and out of a join of streams.
 
-Needs are followed against the stream through filters, maps, unions and joins with tables (`plan.needs`). A function
-in `apply` and a join of streams end that: who knows what they make of the tuples around, so all is needed there.
+Needs are followed against the stream through filters, maps, unions and joins with tables (`plan.needs`). A join of
+streams needs on both sides what is needed of its pairs, and its band before that. A function in `apply` ends it: who
+knows what it makes of the tuples around, so all is needed there.
 Windows that count rows need all too, for a row that is missing gives others its number (thesis 4.10.2). Their results
 are judged where they come out.
 """
@@ -22,8 +23,11 @@ from jettison.network.count_windows import CountSpec
 from jettison.network.graph import Graph, arc_head, arc_name
 from jettison.network.operators import Aggregate, Apply, CountAggregate, Output, StreamJoin
 from jettison.network.slices import results_above, slice_groups
-from jettison.plan.needs import Needs, WinDrop, needed_intervals, through, union
+from jettison.plan.needs import Needs, WinDrop, before_join, needed_intervals, rounded, through, union
 from jettison.plan.plan import Fate, Plan, Window
+
+FINEST = 60
+"""So many granules the shortest common step of windows is cut into at most, where a band does not fit it."""
 
 
 class WindowArcs:
@@ -100,7 +104,7 @@ class WindowArcs:
         operator = self._graph.by_name[name]
         if behind and not self._leads(name)[1]:
             return frozenset()  # what outputs get of results is for the fate to say
-        if isinstance(operator, Output | Apply | StreamJoin | CountAggregate):
+        if isinstance(operator, Output | Apply | CountAggregate):
             return None
         found = frozenset(self.sharing(name)) & self.deciding
         within = behind or isinstance(operator, Aggregate)
@@ -145,7 +149,7 @@ class WindowArcs:
     def _as_above(self, arc: str, names: Collection[str]) -> bool:
         """Whether what comes here has passed a drop that asks for the same."""
         tail = arc.rpartition(">")[0]
-        if not tail or isinstance(self._graph.by_name[tail], Aggregate):
+        if not tail or isinstance(self._graph.by_name[tail], Aggregate | StreamJoin):
             return False
         above = all(self.is_early(each, names) for each in self._graph.arcs_into(tail))
         return above and len({self._target(head) for head in self._graph.consumers[tail]}) == 1
@@ -154,8 +158,40 @@ class WindowArcs:
         return self.sharing(head)[0]
 
     def granule_us(self, arc: str) -> int:
-        """The longest step at whose multiples all windows below an arc begin and end."""
-        return math.gcd(*(part for each in self.below(arc) for part in (each.window.size_us, each.window.slide_us)))
+        """The longest step at whose multiples all windows below an arc begin and end; above joins of streams their
+        bands too, unless that were too short: then needs are rounded to it.
+
+        Windows of a minute behind bands of 90 s, 7 s and 1 ms. Steps of 30 s and of 1 s fit the first two; for the
+        third a minute would have to be cut into more than 60 parts, so parts of 1 s must do:
+
+        >>> from jettison.network import Network
+        >>> def granule_s(within):
+        ...     net = Network("shop")
+        ...     orders = net.source("orders", "order long, at timestamp", event_time="at")
+        ...     paid = net.source("payments", "order long, paid timestamp", event_time="paid")
+        ...     both = orders.join(paid, on="order", within=within, name="both")
+        ...     both.window("1 minute").agg(n="count(*)", name="busy").output("out")
+        ...     return [WindowArcs(net.graph).granule_us(arc) / 1e6 for arc in ("orders", "both>busy")]
+        >>> granule_s("90 seconds"), granule_s("7 seconds"), granule_s("1 ms")
+        ([30.0, 60.0], [1.0, 60.0], [1.0, 60.0])
+        """
+        step = math.gcd(*(part for each in self.below(arc) for part in (each.window.size_us, each.window.slide_us)))
+        fitting = math.gcd(step, *(join.within_us for join in self.joins_below(arc)))
+        if fitting * FINEST >= step:
+            return fitting
+        return step // next(parts for parts in range(FINEST, 0, -1) if step % parts == 0)
+
+    def joins_below(self, arc: str) -> tuple[StreamJoin, ...]:
+        """The joins of streams that an arc leads to."""
+        found = self.names_below(arc)
+        return tuple(each for each in self._graph.stream_joins if each.name in found)
+
+    def band_us(self, name: str) -> int:
+        """How long before a window of an aggregate the first tuple may be that it needs: the bands of the joins of
+        streams above it, on the longest way."""
+        operator = self._graph.by_name[name]
+        own = operator.within_us if isinstance(operator, StreamJoin) else 0
+        return own + max((self.band_us(tail) for tail in operator.inputs), default=0)
 
     def below(self, arc: str) -> tuple[Aggregate, ...]:
         """The aggregates of event time that an arc leads to."""
@@ -173,13 +209,37 @@ class WindowArcs:
         return found
 
     def needs(self, arc: str, fates: Mapping[str, Fate], low_us: int, high_us: int) -> Needs:
-        """The ticks of an early arc, from one up to, not including, another, that kept windows need."""
-        return self._needs(arc_head(arc), fates, low_us, high_us)
+        """The ticks of an early arc, from one up to, not including, another, that kept windows need; above joins of
+        streams in whole granules.
+
+        Every other minute is kept, and orders pair with payments up to 7 s apart: of both what comes from 7 s before a
+        kept minute on is needed.
+
+        >>> from jettison.network import Network
+        >>> from jettison.plan.fate import Schedule, Segment
+        >>> net = Network("shop")
+        >>> orders = net.source("orders", "order long, at timestamp", event_time="at")
+        >>> paid = net.source("payments", "order long, paid timestamp", event_time="paid")
+        >>> both = orders.join(paid, on="order", within="7 seconds", name="both")
+        >>> both.window("1 minute").agg(n="count(*)", name="busy").output("out")
+        >>> arcs, every_other = WindowArcs(net.graph), Schedule((Segment(0, drop_share=0.5, gap=1, seed="busy"),))
+        >>> arcs.early_arcs(["busy"])
+        ('orders', 'payments', 'both>busy')
+        >>> found = arcs.needs("payments", {"busy": Fate(60_000_000, every_other)}, 0, 240_000_000)
+        >>> [(low // 10**6, high // 10**6) for low, high in found]
+        [(-7, 60), (113, 180), (233, 247)]
+        """
+        found = self._needs(arc_head(arc), fates, low_us, high_us)
+        return rounded(found, self.granule_us(arc)) if self.joins_below(arc) else found
 
     def _needs(self, name: str, fates: Mapping[str, Fate], low_us: int, high_us: int) -> Needs:
         operator = self._graph.by_name[name]
         if isinstance(operator, Output):
             return ()
+        if isinstance(operator, StreamJoin):
+            later_us = high_us + operator.within_us  # a pair has the later of two times
+            below = [self._needs(head, fates, low_us, later_us) for head in self._graph.consumers[name]]
+            return before_join(union(*below), operator.within_us)
         if not isinstance(operator, Aggregate):
             return union(*(self._needs(head, fates, low_us, high_us) for head in self._graph.consumers[name]))
         found: list[Needs] = []

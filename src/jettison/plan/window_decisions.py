@@ -6,7 +6,9 @@ steps of the lcm of their slides (thesis 4.5), where their gaps allow for that a
 
 Dropping a share p of windows lets a share p * w of tuples go early on an arc (`window_estimates`): w is 1 behind the
 aggregate, where results go, and 1 above it for tumbling windows; less for sliding and nested ones, whose kept windows
-reach into dropped ones. It is exact for one way down, and no more than is saved where several windows begin unevenly.
+reach into dropped ones, and above joins of streams, of which kept windows need the band before them. Both sides of such
+a join lose the same times, so the pairs that are left are the share of one side, not the product of both. It is exact
+for one way down, and no more than is saved where several windows begin unevenly.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from jettison.network.graph import Graph, arc_head
-from jettison.network.operators import Aggregate, CountAggregate, Output
+from jettison.network.operators import Aggregate, CountAggregate, Output, StreamJoin
 from jettison.plan.fate import Schedule, Segment, most_drop_share
 from jettison.plan.plan import Fate
 from jettison.plan.window_arcs import WindowArcs
@@ -200,24 +202,37 @@ class WindowDecisions:
         return _saved(self._size_us(arc, names, decision.step_us), decision.step_us, decision.gap)
 
     def _size_us(self, arc: str, names: Collection[str], step_us: int) -> int:
-        """The ticks that the windows of one step need on an arc, from the first to the last."""
-        return step_us + (self._extent_us(arc_head(arc), names, step_us) or 0)
+        """The ticks that the windows of one step need on an arc, from the first to the last, in whole granules."""
+        before, after = self._extent_us(arc_head(arc), names, step_us) or (0, 0)
+        granule_us = self.arcs.granule_us(arc) if before else 1
+        return -(-before // granule_us) * granule_us + step_us + after
 
-    def _extent_us(self, name: str, names: Collection[str], step_us: int) -> int | None:
-        """By how much they are more than the step; None where none of these aggregates is below."""
-        found: list[int] = []
+    def _extent_us(self, name: str, names: Collection[str], step_us: int) -> tuple[int, int] | None:
+        """By how much they are more than the step, before it and behind it; None where none of these aggregates is
+        below. An aggregate on the way needs all windows that begin there, each at a multiple of its slide."""
+        found: list[tuple[int, int]] = []
         for member in self.arcs.sharing(name):
             below = [self._extent_us(head, names, step_us) for head in self._graph.consumers[member]]
-            longest = max((each for each in below if each is not None), default=None)
+            longest = _hull([each for each in below if each is not None])
             operator = self._graph.by_name[member]
+            if isinstance(operator, StreamJoin) and longest is not None:
+                longest = (longest[0] + operator.within_us, longest[1])
             if isinstance(operator, Aggregate):
                 size, slide = operator.window.size_us, operator.window.slide_us
                 if member in names:
-                    found.append(size - slide)
+                    found.append((0, size - slide))
                 if longest is not None:
-                    longest += size - ((step_us + longest - 1) % math.gcd(slide, step_us) + 1)
+                    common, last = math.gcd(slide, step_us), step_us + longest[1] - 1
+                    longest = (longest[0] // common * common, last // common * common + size - step_us)
             found += [] if longest is None else [longest]
-        return max(found, default=None)
+        return _hull(found)
+
+    def band_us(self, name: str) -> int:
+        """How long before a window the first tuple may be that it, or one that is decided with it, needs: a new segment
+        must not begin sooner than that after any tuple that was judged."""
+        decision = self.by_aggregate.get(name)
+        alike = [each for each, other in self.by_aggregate.items() if decision and other.seed == decision.seed]
+        return max(self.arcs.band_us(each) for each in [name, *alike])
 
     def droppable(self, arc: str) -> bool:
         """Whether tuples go early on an arc when windows do."""
@@ -307,6 +322,13 @@ class WindowDecisions:
             for name, decision in self.by_aggregate.items()
             if (share := drop_shares.get(name, 0.0)) > 0
         }
+
+
+def _hull(extents: Collection[tuple[int, int]]) -> tuple[int, int] | None:
+    """What reaches as far as the furthest of these, both ways."""
+    if not extents:
+        return None
+    return max(before for before, _ in extents), max(after for _, after in extents)
 
 
 def decisions_of(graph: Graph) -> WindowDecisions:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -25,7 +26,7 @@ from jettison.spark.aside import ShedSinks, put_aside, raw_aside, rows_aside
 from jettison.spark.compile import Compiler, Counted, newest_place, tail_place
 from jettison.spark.count_state import CountState
 from jettison.spark.drops import ALL, HIDDEN, IDENTITY, TIME, passes
-from jettison.spark.join_state import JoinState
+from jettison.spark.join_state import JoinState, Seen
 from jettison.spark.known import Known
 from jettison.spark.raw import dropped_raw, is_parsed, newest_metric
 from jettison.spark.reasons import reason_of
@@ -117,6 +118,8 @@ class BatchRunner:
         if slices is not None:
             slices.batch_rows = sum(rows.values())
             sight_us = self._sight.before(slices.marks.newest_us, slices.batch_rows)
+            if self._graph.stream_joins:  # one side may be far ahead of what has been reached below them
+                sight_us = None
             plan = for_batch(self._window_arcs, plan, slices.marks, sight_us)
         closed = self._closed_arcs(plan, rows, frozenset() if slices is None else slices.quiet)
         live = [output for output in self._graph.outputs if not closed.issuperset(self._graph.arcs_into(output.name))]
@@ -161,8 +164,12 @@ class BatchRunner:
             finished = {name: self._finish(name, batch, job) for name, job in jobs.items()}
             for name, keeping in aside.items():
                 self._kept_aside(name, batch, keeping)
+            newest_us = cache(lambda: self._newest_us(compiler, raw, plan))
             if slices is not None:
-                slices.finish(lambda: self._newest_us(compiler, raw, plan))
+                slices.finish(newest_us)
+            if joins is not None:
+                open_us = (lambda name: None) if slices is None else slices.marks.open_us
+                joins.finish(Seen(self._graph, newest_us(), open_us))
             if counts is not None:
                 counts.finish()
             written = time.time()
@@ -224,14 +231,15 @@ class BatchRunner:
             return False
         if any(passes(arc, plan) != ALL for arc in plan.arcs):
             return False
-        if self._graph.count_aggregates:
-            return False  # their slices say nothing of times
+        if self._graph.count_aggregates or self._graph.stream_joins:
+            return False  # their slices say nothing of times, and joins have none
         shapes = [] if self._slices is None else list(self._slices.shapes.values())
         direct = bool(shapes) and all(shape.group.tail == source.name for shape in shapes)
         return direct and len(self._graph.sources) == 1
 
     def _newest_us(self, compiler: Compiler, raw: Mapping[str, DataFrame], plan: Plan) -> dict[str, int]:
-        """How far event times have got, by operator whose rows come to windows, rows that were shed included."""
+        """How far event times have got, by operator whose rows come to windows or joins of streams, rows that were shed
+        included."""
         found, counted = {}, compiler.counted
         for name in compiler.timed:
             seen = _counts(counted, newest_place(name) if name in counted.newest else name)

@@ -34,8 +34,9 @@ from jettison.network.operators import (
     WithColumns,
     kind_of,
 )
+from jettison.network.reach import time_places
 from jettison.network.schema import quoted
-from jettison.network.slices import SliceGroup, slice_groups, time_places
+from jettison.network.slices import SliceGroup, slice_groups
 from jettison.plan.plan import Plan, Window
 from jettison.spark.count_slices import CountShape, count_shape
 from jettison.spark.count_slices import direct as counted_directly
@@ -74,7 +75,8 @@ class Counted:
     sources: dict[str, Observation] = field(default_factory=dict)
     arcs: dict[str, Observation] = field(default_factory=dict)
     newest: dict[str, Observation] = field(default_factory=dict)
-    """By operator whose rows come to windows: how far its event times have got, before anything is shed."""
+    """By operator whose rows come to windows or joins of streams: how far its event times have got, before anything is
+    shed by window."""
     tails: dict[str, Observation] = field(default_factory=dict)
     """By operator: the rows it gives, where drops stand before slices, which tell themselves what comes to them."""
     again: dict[str, int] = field(default_factory=dict)
@@ -134,7 +136,8 @@ class Compiler:
         self._slicer = slicer or self._slice
         self._told = slicer is not None  # whether slices tell what comes to them
         self._counter = counter or self._count
-        self.timed = frozenset(place for each in graph.aggregates for place in time_places(graph, each.name))
+        judging: tuple[Operator, ...] = (*graph.aggregates, *graph.stream_joins)
+        self.timed = frozenset(place for each in judging for place in time_places(graph, each.name))
         self._weighed = weighed(graph)
         self._joined: dict[str, DataFrame] = {}
         self._windowed: dict[str, DataFrame] = {}

@@ -10,7 +10,8 @@ A batch begins with what was written for the batches before it, whatever a broke
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 
 from jettison.network.band import Part
 
@@ -19,7 +20,7 @@ SIDES = ("left", "right")
 
 @dataclass(frozen=True)
 class Side:
-    """One side of a join: its live parts, its largest event time so far and the shape of its rows."""
+    """One side of a join: its live parts, how far its event times have got and the shape of its rows."""
 
     schema: str
     parts: tuple[Part, ...] = ()
@@ -30,23 +31,28 @@ class Side:
 class Record:
     """A join's state after a batch.
 
-    `gone` names parts that are live no more; `before` is the batch whose record came before this one.
+    `gone` names parts that are live no more; `before` is the batch whose record came before this one. `seen_us` has the
+    largest event time so far at every place where those of its sides are seen (`network.reach`); records from before
+    there were such places have none, and go on from where their sides had got to.
     """
 
     batch: int
     sides: tuple[Side, Side]
     gone: tuple[str, ...] = ()
     before: int | None = None
+    seen_us: Mapping[str, int] = field(default_factory=dict)
 
     def to_json(self) -> str:
         sides = {name: asdict(side) for name, side in zip(SIDES, self.sides, strict=True)}
-        return json.dumps({"batch": self.batch, "before": self.before, "gone": list(self.gone), **sides})
+        others = {"batch": self.batch, "before": self.before, "gone": list(self.gone), "seen_us": dict(self.seen_us)}
+        return json.dumps({**others, **sides})
 
     @classmethod
     def from_json(cls, text: str) -> Record:
         content = json.loads(text)
         left, right = (_side(content[name]) for name in SIDES)
-        return cls(content["batch"], (left, right), tuple(content["gone"]), content["before"])
+        gone, seen_us = tuple(content["gone"]), content.get("seen_us", {})
+        return cls(content["batch"], (left, right), gone, content["before"], seen_us)
 
 
 def _side(content: dict[str, object]) -> Side:

@@ -3,13 +3,16 @@
 The pairs of a batch are  new left x (old right + new right)  +  old left x new right.  New rows are written to the
 checkpoint first and read from there, so that rows are computed once, whatever reads them, and Spark knows how many
 there are before it plans the join.
+
+How far a side has got, from which follow what is late and what need not wait any more, is seen at its sources before
+any drop (`network.reach`), so that the pairs of two rows that are not shed are those of an unshed run.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -21,7 +24,9 @@ from pyspark.sql.types import StructType
 
 from jettison.errors import CheckpointError, JettisonError, SinkError
 from jettison.network.band import Part, horizon_us, in_reach, still_needed, to_merge, watermark_us
+from jettison.network.graph import Graph
 from jettison.network.operators import StreamJoin
+from jettison.network.reach import further, side_us, time_places
 from jettison.spark.drops import HIDDEN, IDENTITY, TIME
 from jettison.spark.files import Folder
 from jettison.spark.join_log import SIDES, Record, Side
@@ -71,21 +76,41 @@ class JoinState:
 
     def joined(
         self, join: StreamJoin, batch: int, new: tuple[DataFrame | None, DataFrame | None]
-    ) -> tuple[DataFrame, int]:
-        """The pairs that a batch's new rows make, and how many of those rows were late. The new rows are kept.
+    ) -> tuple[DataFrame, int, Record | None]:
+        """The pairs that a batch's new rows make, how many of those rows were late, and the record by which they are
+        kept.
 
-        None stands for a side that has no rows in this batch.
+        None stands for a side that has no rows in this batch. How far the sides have got is told later (`reached`).
         """
         log = self._logs[join.name]
         base = log.latest(batch)
-        before = base.sides if base else tuple(Side(schema.json()) for schema in self._schemas[join.name])
+        before = self._sides(join, base)
         session = next((rows.sparkSession for rows in new if rows is not None), None)
         if session is None:
-            return self._pairs(join, self._spark, before, (None, None)), 0
+            return self._pairs(join, self._spark, before, (None, None)), 0, None
         written, merged = self._kept(join, batch, session, new, before)
-        log.write(_after(join, batch, base, before, written, merged), base)
+        record = _after(batch, base, before, written, merged)
+        log.write(record, base)
         parts = [None if each is None else each.part for each in written]
-        return self._pairs(join, session, before, parts), sum(each.late for each in written if each is not None)
+        late = sum(each.late for each in written if each is not None)
+        return self._pairs(join, session, before, parts), late, record
+
+    def reached(self, batch: int, kept: Record | None, join: StreamJoin, seen: Seen) -> None:
+        """Say in the log how far both sides have got with a batch; `kept` is its record, if it brought rows to pair."""
+        log = self._logs[join.name]
+        base = log.latest(batch)
+        before = kept or base or Record(batch, self._sides(join, None))
+        record = _told(join, batch, base, before, seen)
+        if kept is not None:
+            log.rewrite(record)
+        elif (before.sides, before.seen_us) != (record.sides, record.seen_us):
+            log.write(record, base)
+
+    def _sides(self, join: StreamJoin, record: Record | None) -> tuple[Side, Side]:
+        if record is not None:
+            return record.sides
+        left, right = (Side(schema.json()) for schema in self._schemas[join.name])
+        return left, right
 
     def _kept(
         self,
@@ -119,7 +144,7 @@ class JoinState:
     def _pairs(
         self, join: StreamJoin, session: SparkSession, before: Sequence[Side], new: Sequence[Part | None]
     ) -> DataFrame:
-        within_us = _us(join.within_ms)
+        within_us = join.within_us
         old = [in_reach(before[side].parts, new[1 - side], within_us) for side in (0, 1)]
         waits = [self._rows(join, side, session, old[side], _horizon(join, side, before)) for side in (0, 1)]
         come = [self._rows(join, side, session, [part] if part else [], None) for side, part in enumerate(new)]
@@ -149,7 +174,7 @@ class JoinState:
     def _append(self, join: StreamJoin, batch: int, side: int, rows: DataFrame | None, before: Side) -> _Written | None:
         if rows is None:
             return None
-        mark = watermark_us(before.newest_us, _us(join.delay_ms))
+        mark = watermark_us(before.newest_us, join.delay_us)
         return self._write(join, f"{SIDES[side]}/{batch}", waiting(join, side, rows), 0, mark)
 
     def _merge(
@@ -177,6 +202,16 @@ class JoinState:
         return _Written(name, Part(name, found["rows"], found["from_us"], found["to_us"], level), found["late"])
 
 
+@dataclass(frozen=True)
+class Seen:
+    """What a batch told of event times: how far they got by place, before any drop, and by aggregate the time of the
+    next result."""
+
+    graph: Graph
+    newest_us: Mapping[str, int]
+    open_us: Callable[[str], int | None]
+
+
 @dataclass
 class BatchJoins:
     """The joins of one batch, as a compiler asks for them, with what was measured."""
@@ -185,23 +220,30 @@ class BatchJoins:
     batch: int
     late: dict[str, int] = field(default_factory=dict)
     parts_ms: dict[str, float] = field(default_factory=dict)
+    kept: dict[str, Record | None] = field(default_factory=dict)
 
     def __call__(self, join: StreamJoin, left: DataFrame | None, right: DataFrame | None) -> DataFrame:
         began = time.time()
-        pairs, self.late[join.name] = self.state.joined(join, self.batch, (left, right))
+        found = self.state.joined(join, self.batch, (left, right))
+        pairs, self.late[join.name], self.kept[join.name] = found
         self.parts_ms[join.name] = 1000 * (time.time() - began)
         return pairs
 
+    def finish(self, seen: Seen) -> None:
+        """Say how far all sides have got, when all rows have been looked at: also of joins that had nothing to pair,
+        for what is shed must make no difference."""
+        for join in seen.graph.stream_joins:
+            self.state.reached(self.batch, self.kept.get(join.name), join, seen)
+
 
 def _after(
-    join: StreamJoin,
     batch: int,
     base: Record | None,
     before: Sequence[Side],
     written: Sequence[_Written | None],
     merged: Sequence[_Merged | None],
 ) -> Record:
-    """The record of a batch: its new parts are added, merged ones replaced, those out of the band left out."""
+    """The record of a batch: its new parts are added, merged ones replaced."""
     grown = []
     names = {part.name for side in before for part in side.parts}
     for side, new, joint in zip(before, written, merged, strict=True):
@@ -209,16 +251,29 @@ def _after(
         made = [each for each in (new, None if joint is None else joint.into) if each is not None]
         names |= {each.name for each in made}
         parts += [each.part for each in made if each.part is not None]
-        times = [side.newest_us, None if new is None or new.part is None else new.part.to_us]
-        newest = max((time for time in times if time is not None), default=None)
-        grown.append(replace(side, parts=tuple(parts), newest_us=newest))
+        grown.append(replace(side, parts=tuple(parts)))
+    live = {part.name for side in grown for part in side.parts}
+    gone, earlier = tuple(sorted(names - live)), (None, {}) if base is None else (base.batch, base.seen_us)
+    return Record(batch, (grown[0], grown[1]), gone, *earlier)
+
+
+def _told(join: StreamJoin, batch: int, base: Record | None, kept: Record, seen: Seen) -> Record:
+    """A batch's record with how far its sides have got. Parts that are out of the band are left out."""
+    places = time_places(seen.graph, join.name)
+    seen_us = further(kept.seen_us, {place: time for place, time in seen.newest_us.items() if place in places})
+    grown = []
+    for number, side in enumerate(kept.sides):
+        times = (side.newest_us, side_us(seen.graph, join, number, seen_us, seen.open_us))
+        grown.append(replace(side, newest_us=max((each for each in times if each is not None), default=None)))
     left, right = (replace(own, parts=still_needed(own.parts, _horizon(join, n, grown))) for n, own in enumerate(grown))
     live = {part.name for part in (*left.parts, *right.parts)}
-    return Record(batch, (left, right), tuple(sorted(names - live)), None if base is None else base.batch)
+    names = {part.name for side in kept.sides for part in side.parts} | set(kept.gone if kept.batch == batch else ())
+    gone, before = tuple(sorted(names - live)), None if base is None else base.batch
+    return Record(batch, (left, right), gone, before, seen_us)
 
 
 def _horizon(join: StreamJoin, side: int, sides: Sequence[Side]) -> int | None:
-    return horizon_us(sides[1 - side].newest_us, _us(join.within_ms), _us(join.delay_ms))
+    return horizon_us(sides[1 - side].newest_us, join.within_us, join.delay_us)
 
 
 def _check_shape(join: str, last: Record | None, schemas: tuple[StructType, StructType]) -> None:
@@ -234,10 +289,6 @@ def _check_shape(join: str, last: Record | None, schemas: tuple[StructType, Stru
 def _shown(schema: StructType) -> str:
     fields = [field for field in schema.fields if field.name not in HIDDEN]
     return ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in fields)
-
-
-def _us(milliseconds: float) -> int:
-    return round(1000 * milliseconds)
 
 
 def _number(value: int) -> str:

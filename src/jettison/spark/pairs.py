@@ -27,7 +27,7 @@ def paired(join: StreamJoin, left: DataFrame, right: DataFrame) -> DataFrame:
     keys = [next(own for own in here if own.lower() == name.lower()) for name in join.on]
     others = [name for name in (*here, *there) if name.lower() not in on]
     apart_us = f"abs(unix_micros({TIME}) - unix_micros({_OTHER[TIME]}))"
-    near = left.join(right, list(join.on)).where(f"{apart_us} <= {round(1000 * join.within_ms)}L")
+    near = left.join(right, list(join.on)).where(f"{apart_us} <= {join.within_us}L")
     return near.selectExpr(
         *map(quoted, (*keys, *others)),
         f"xxhash64({IDENTITY}, {_OTHER[IDENTITY]}) AS {IDENTITY}",

@@ -21,7 +21,7 @@ from jettison.network.band import still_needed, to_merge
 from jettison.network.graph import Graph
 from jettison.network.marks import BatchMarks
 from jettison.network.operators import Aggregate
-from jettison.network.slices import SliceGroup, time_places
+from jettison.network.slices import SliceGroup
 from jettison.plan.group_gaps import named_groups
 from jettison.spark.files import Folder
 from jettison.spark.groups import group_metrics, group_sample, named_metrics, named_sample
@@ -265,9 +265,10 @@ class BatchSlices:
         parts += [each.part for each in made if each.part is not None]
         live = [part for part in parts if still_needed([part], self._needed_us(part.of))]
         names = {part.name for part in before} | {each.name for each in made} | set(base.unwanted if base else ())
-        seen = [newest_us.get(place) for place in time_places(self._state.graph, shape.group.name)]
         marks = {
-            member.name: self._marks.after(member.name, [*seen, *(e.newest_us for e in written if member.name in e.of)])
+            member.name: self._marks.after(
+                member.name, [each.newest_us for each in written if member.name in each.of], newest_us
+            )
             for member in shape.group.members
         }
         gone = names - {part.name for part in live}

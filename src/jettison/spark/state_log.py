@@ -68,6 +68,11 @@ class StateLog(Generic[R]):
             if base.before is not None:
                 self._folder.delete(f"{self._name}/{base.before}.json")
 
+    def rewrite(self, record: R) -> None:
+        """Replace the last record by one of the same batch."""
+        self._folder.write(f"{self._name}/{record.batch}.json", record.to_json())
+        self._last = record
+
     def _read(self, batch: int) -> R:
         text = self._folder.read(f"{self._name}/{batch}.json")
         assert text is not None
