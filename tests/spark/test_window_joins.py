@@ -247,6 +247,7 @@ def test_one_source_on_both_sides(spark: SparkSession, tmp_path: Path) -> None:
     for number, batch in enumerate(rows_of(len(shares), 50, late_s=5)):
         plan = both.take(number, {"orders": batch["orders"]}, shares[number])
     assert isinstance(plan.drops["orders"], Window)
+    assert not {"orders>left", "orders>dear"} & set(plan.drops), "behind the source both need the same"
     rows, passed = both.came["orders"]
     assert rows - passed > 0.1 * rows
     everything, delivered = both.delivered["table"]

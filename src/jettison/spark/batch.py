@@ -33,7 +33,8 @@ from jettison.spark.compile import (
 )
 from jettison.spark.count_state import CountState
 from jettison.spark.drops import ALL, HIDDEN, IDENTITY, TIME, passes
-from jettison.spark.join_state import JoinState, Seen
+from jettison.spark.join_reach import Seen
+from jettison.spark.join_state import JoinState
 from jettison.spark.reasons import reason_of
 from jettison.spark.sinks import Sink
 from jettison.spark.slice_state import SliceState
