@@ -55,16 +55,18 @@ def market(gap: int = 7) -> jt.Network:
     return net
 
 
-def rows_of(batches: int, per_batch: int, *, lag_s: float = 0.0, late_s: float = 0.0, seed: int = 1) -> list[Batch]:
+def rows_of(
+    batches: int, per_batch: int, *, step_s: float = 3.0, lag_s: float = 0.0, late_s: float = 0.0
+) -> list[Batch]:
     """Rows out of order by up to the delay, payments `lag_s` behind orders; one in six up to `late_s` later still."""
-    draw = random.Random(seed)
+    draw = random.Random(1)
     made: list[Batch] = []
     for batch in range(batches):
         found: Batch = {}
         for name, behind_s in (("orders", 0.0), ("payments", lag_s)):
             rows = []
             for number in range(per_batch):
-                second = 3 * (batch + 1) - behind_s - draw.uniform(0, DELAY_S)
+                second = step_s * (batch + 1) - behind_s - draw.uniform(0, DELAY_S)
                 second -= draw.uniform(0, late_s) if draw.random() < 1 / 6 else 0
                 at = round(second) * S if draw.random() < 0.2 else round(second * S)
                 rows.append((draw.randrange(4), batch * per_batch + number, at, float(draw.randrange(9))))
@@ -201,9 +203,9 @@ def test_kept_windows_are_as_if_nothing_was_shed(spark: SparkSession, tmp_path: 
 
 
 def test_no_pair_of_rows_in_time_is_late(spark: SparkSession, tmp_path: Path) -> None:
-    """Payments come 7 s behind orders, and nothing waits that long but the windows: they close when both sides have
-    passed them. (By the newest pair, which is an order's time ahead, a part of every window would be late.)"""
-    batches = rows_of(7, 50, lag_s=7)
+    """Payments come 4 s behind orders, which is more than any delay: windows close when both sides have passed them.
+    (By the newest pair, which has the time of an order up to 3 s ahead, a part of them would be late.)"""
+    batches = rows_of(14, 20, step_s=1, lag_s=4)
     run = Hand(spark, tmp_path, market())
     late = 0
     for number, batch in enumerate(batches):
@@ -245,6 +247,7 @@ def test_one_source_on_both_sides(spark: SparkSession, tmp_path: Path) -> None:
     for number, batch in enumerate(rows_of(len(shares), 50, late_s=5)):
         plan = both.take(number, {"orders": batch["orders"]}, shares[number])
     assert isinstance(plan.drops["orders"], Window)
+    assert not {"orders>left", "orders>dear"} & set(plan.drops), "behind the source both need the same"
     rows, passed = both.came["orders"]
     assert rows - passed > 0.1 * rows
     everything, delivered = both.delivered["table"]

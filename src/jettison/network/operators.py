@@ -149,8 +149,8 @@ class Join:
 class StreamJoin:
     """Join two streams: rows pair when `on` is equal and their event times are at most `within_ms` apart.
 
-    A row waits for partners until the other stream's watermark (its largest event time so far less `delay_ms`) has
-    passed the band.
+    A row waits for partners until the other stream's watermark (its largest event time so far, seen at its sources,
+    less `delay_ms`) has passed the band. A pair has the later of two times.
     """
 
     name: str

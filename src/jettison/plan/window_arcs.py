@@ -154,8 +154,11 @@ class WindowArcs:
         above = all(self.is_early(each, names) for each in self._graph.arcs_into(tail))
         return above and len({self._target(head) for head in self._graph.consumers[tail]}) == 1
 
-    def _target(self, head: str) -> str:
-        return self.sharing(head)[0]
+    def _target(self, head: str) -> frozenset[str]:
+        """What says which tuples an operator needs: the first aggregate or join of streams on every way down."""
+        if isinstance(self._graph.by_name[head], Aggregate | CountAggregate | StreamJoin | Apply | Output):
+            return frozenset([self.sharing(head)[0]])
+        return frozenset(name for each in self._graph.consumers[head] for name in self._target(each))
 
     def granule_us(self, arc: str) -> int:
         """The longest step at whose multiples all windows below an arc begin and end; above joins of streams their

@@ -26,7 +26,8 @@ from jettison.spark.aside import ShedSinks, put_aside, raw_aside, rows_aside
 from jettison.spark.compile import Compiler, Counted, newest_place, tail_place
 from jettison.spark.count_state import CountState
 from jettison.spark.drops import ALL, HIDDEN, IDENTITY, TIME, passes
-from jettison.spark.join_state import JoinState, Seen
+from jettison.spark.join_reach import Seen
+from jettison.spark.join_state import JoinState
 from jettison.spark.known import Known
 from jettison.spark.raw import dropped_raw, is_parsed, newest_metric
 from jettison.spark.reasons import reason_of

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -23,13 +23,12 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from jettison.errors import CheckpointError, JettisonError, SinkError
-from jettison.network.band import Part, horizon_us, in_reach, still_needed, to_merge, watermark_us
-from jettison.network.graph import Graph
+from jettison.network.band import Part, in_reach, to_merge, watermark_us
 from jettison.network.operators import StreamJoin
-from jettison.network.reach import further, side_us, time_places
 from jettison.spark.drops import HIDDEN, IDENTITY, TIME
 from jettison.spark.files import Folder
 from jettison.spark.join_log import SIDES, Record, Side
+from jettison.spark.join_reach import Seen, horizon, told
 from jettison.spark.pairs import paired, waiting
 from jettison.spark.reasons import reason_of
 from jettison.spark.state_log import StateLog
@@ -100,7 +99,7 @@ class JoinState:
         log = self._logs[join.name]
         base = log.latest(batch)
         before = kept or base or Record(batch, self._sides(join, None))
-        record = _told(join, batch, base, before, seen)
+        record = told(join, batch, base, before, seen)
         if kept is not None:
             log.rewrite(record)
         elif (before.sides, before.seen_us) != (record.sides, record.seen_us):
@@ -146,7 +145,7 @@ class JoinState:
     ) -> DataFrame:
         within_us = join.within_us
         old = [in_reach(before[side].parts, new[1 - side], within_us) for side in (0, 1)]
-        waits = [self._rows(join, side, session, old[side], _horizon(join, side, before)) for side in (0, 1)]
+        waits = [self._rows(join, side, session, old[side], horizon(join, side, before)) for side in (0, 1)]
         come = [self._rows(join, side, session, [part] if part else [], None) for side, part in enumerate(new)]
         found: DataFrame | None = None
         if come[0] is not None and (waits[1] is not None or come[1] is not None):
@@ -182,7 +181,7 @@ class JoinState:
     ) -> _Merged | None:
         """Parts that were merged and what they became; None when there are not too many."""
         parts = to_merge(before[side].parts)
-        rows = self._rows(join, side, session, parts, _horizon(join, side, before))
+        rows = self._rows(join, side, session, parts, horizon(join, side, before))
         if rows is None:
             return None
         level = parts[0].level + 1
@@ -200,16 +199,6 @@ class JoinState:
         if not found["rows"]:
             return _Written(name, None)
         return _Written(name, Part(name, found["rows"], found["from_us"], found["to_us"], level), found["late"])
-
-
-@dataclass(frozen=True)
-class Seen:
-    """What a batch told of event times: how far they got by place, before any drop, and by aggregate the time of the
-    next result."""
-
-    graph: Graph
-    newest_us: Mapping[str, int]
-    open_us: Callable[[str], int | None]
 
 
 @dataclass
@@ -255,25 +244,6 @@ def _after(
     live = {part.name for side in grown for part in side.parts}
     gone, earlier = tuple(sorted(names - live)), (None, {}) if base is None else (base.batch, base.seen_us)
     return Record(batch, (grown[0], grown[1]), gone, *earlier)
-
-
-def _told(join: StreamJoin, batch: int, base: Record | None, kept: Record, seen: Seen) -> Record:
-    """A batch's record with how far its sides have got. Parts that are out of the band are left out."""
-    places = time_places(seen.graph, join.name)
-    seen_us = further(kept.seen_us, {place: time for place, time in seen.newest_us.items() if place in places})
-    grown = []
-    for number, side in enumerate(kept.sides):
-        times = (side.newest_us, side_us(seen.graph, join, number, seen_us, seen.open_us))
-        grown.append(replace(side, newest_us=max((each for each in times if each is not None), default=None)))
-    left, right = (replace(own, parts=still_needed(own.parts, _horizon(join, n, grown))) for n, own in enumerate(grown))
-    live = {part.name for part in (*left.parts, *right.parts)}
-    names = {part.name for side in kept.sides for part in side.parts} | set(kept.gone if kept.batch == batch else ())
-    gone, before = tuple(sorted(names - live)), None if base is None else base.batch
-    return Record(batch, (left, right), gone, before, seen_us)
-
-
-def _horizon(join: StreamJoin, side: int, sides: Sequence[Side]) -> int | None:
-    return horizon_us(sides[1 - side].newest_us, join.within_us, join.delay_us)
 
 
 def _check_shape(join: str, last: Record | None, schemas: tuple[StructType, StructType]) -> None:

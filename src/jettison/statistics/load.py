@@ -59,8 +59,8 @@ def flows(
 
 
 def joined(kept: Sequence[float], full: Sequence[float]) -> float:
-    """What comes to a join of streams, counted as the pairs go: the same keys are kept on both sides, so as many as on
-    the side that keeps less.
+    """What comes to a join of streams, counted as the pairs go: the same keys are kept on both sides, or the same times
+    (windows), so as many as on the side that keeps less.
 
     >>> joined([50.0, 10.0], full=[100.0, 40.0])
     35.0
