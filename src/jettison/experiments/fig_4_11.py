@@ -4,9 +4,9 @@ Windows that slide by one second, and windows that do not overlap. The seed: the
 0.2 to 0.39), since tuples go early, and drop rates hardly change with the size. See `window_parameters`.
 
 Where seed and estimate part (its tumbling windows need more drops than estimated, for operators behind the aggregate
-are scheduled seldom) there is no such thing here: a batch is scheduled as a whole. What may part here (reasoned, not
-measured apart) is work that neither side of the estimate has: merging slices into windows that are then dropped, the
-more of it the longer sliding windows are. It is part of the aggregate's work, but no tuple that goes early saves it.
+are scheduled seldom) there is no such thing here: a batch is scheduled as a whole. What may part here is work that
+neither side of the estimate has: merging slices into windows that are then dropped, the more of it the longer sliding
+windows are. No tuple that goes early saves it. It is part of `other_share`, which is measured apart.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ floor(size / slide) is no more than the gap of 10. See `window_parameters`.
 
 The estimate as printed in the thesis says less than is saved wherever windows overlap: it divides the tuples that go by
 the length of the dropped windows laid over each other, and so counts ticks twice that the batch shares with its
-neighbours (`plan.window_estimates` has the exact one). For work both may part from what is measured by the merging
-of slices (reasoned, not measured apart), which grows with size / slide and is not saved: results are judged behind it.
+neighbours (`plan.window_estimates` has the exact one). For work both may part from what is measured by the merging of
+slices, which grows with size / slide and is not saved, as results are judged behind it: no more than `other_share`.
 """
 
 from __future__ import annotations

@@ -6,7 +6,9 @@ nothing to chance, and a batch is a whole number of blocks of 11 windows. Measur
 
 - the share of tuples that go early, which is counted;
 - the share of work that is saved, in processor time of tasks (see `window_places`);
-- the share of work that is behind the aggregate: what dropping results by chance saves.
+- the share of work that is behind the aggregate: what dropping results by chance saves;
+- the share that is in neither filter (`other_share`): reading, slices, and merging them into windows. By so much, at
+  most, measure and estimate may part for the reason that no early drop saves the merging.
 
 The estimate (thesis 4.9.2, `plan.window_estimates`) has from the latter what must be saved: with `early` the share of
 tuples that go early, and b that of work behind the aggregate,
@@ -58,6 +60,8 @@ class Point:
     saved_share: float
     behind_share: float
     exact: bool = True
+    other_share: float = 0.0
+    """Work that is in neither filter: reading, slices, and merging them into windows that may then go."""
 
     @property
     def estimated_early_share(self) -> float:
@@ -88,6 +92,7 @@ class Point:
             "saved_share": round(self.saved_share, 4),
             "estimated_saved_share": round(self.estimated_saved_share, 4),
             "behind_share": round(self.behind_share, 4),
+            "other_share": round(self.other_share, 4),
             "drop_rate_at_25": round(self.drop_rate(0.25), 4),
             "estimated_drop_rate_at_25": round(self.estimated_drop_rate(0.25), 4),
         }
@@ -129,10 +134,12 @@ def points(spark: Any, windows: Sequence[tuple[int, int]], folder: Path, say: Sa
             1.0 - saved.after_ms[_INPUT, SHARE] / work_ms,
             (1.0 - saved.after_ms[_RANDOM, SHARE] / work_ms) / by_chance,
             saved.exact,
+            max(0.0, saved.other_ms) / work_ms,
         )
         say(
             f"{size_s} s every {slide_s} s: {point.early_share:.1%} of tuples go early, {point.saved_share:.1%} of "
-            f"{saved.work_ms:.0f} ms work is saved (estimated: {point.estimated_saved_share:.1%})"
+            f"{saved.work_ms:.0f} ms work is saved (estimated: {point.estimated_saved_share:.1%}); "
+            f"{point.other_share:.1%} is in neither filter"
         )
         found.append(point)
     return found
@@ -153,6 +160,7 @@ def common_metrics(found: Sequence[Point]) -> dict[str, float]:
             max(abs(each.early_share - each.early_share_of_thesis) for each in found), 4
         ),
         "furthest_work": round(_furthest_work(found), 4),
+        "most_other_share": round(max(each.other_share for each in found), 4),
     }
 
 
