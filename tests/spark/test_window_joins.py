@@ -152,7 +152,7 @@ class Compared:
             if output in self.shed.sinks:
                 self._same(output, name, number)
         before, after = (
-            {name: mark.mark_us for log in hand.state.logs.values() for name, mark in log.latest().marks.items()}
+            {name: mark.mark_us for log in hand.state.store.logs.values() for name, mark in log.latest().marks.items()}
             for hand in (self.full, self.shed)
         )
         assert before == after, "windows close when they would have closed"
