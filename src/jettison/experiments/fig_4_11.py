@@ -4,9 +4,8 @@ Windows that slide by one second, and windows that do not overlap. The seed: the
 0.2 to 0.39), since tuples go early, and drop rates hardly change with the size. See `window_parameters`.
 
 Where seed and estimate part (its tumbling windows need more drops than estimated, for operators behind the aggregate
-are scheduled seldom) there is no such thing here: a batch is scheduled as a whole. What may part here is work that
-neither side of the estimate has: merging slices into windows that are then dropped, the more of it the longer sliding
-windows are. No tuple that goes early saves it. It is part of `other_share`, which is measured apart.
+are scheduled seldom) there is no such thing here: a batch is scheduled as a whole. Work that neither side of the
+estimate has (merging slices into windows that are then dropped) is measured apart, as part of `other_share`.
 """
 
 from __future__ import annotations
@@ -82,13 +81,13 @@ def _draw(figure: Any, kinds: Mapping[str, Sequence[Point]]) -> None:
     right.set_ylabel("drop rate (share of windows) at 25 % excess load")
     right.set_ylim(0, 1.0)
     right.legend(fontsize=8)
+    most_other = max(each.other_share for found in kinds.values() for each in found)
     figure.suptitle(
         "Thesis figure 4.11: windows that do not overlap need fewer drops, at any size; the size matters little",
         fontsize=11,
     )
     figure.supxlabel(
-        "Estimate (4.9.2) from measured shares of work before and behind the aggregate. It knows nothing of merging "
-        "slices into windows that are dropped\nbehind it, which grows with size / slide: there more may have to "
-        "go than estimated.",
+        "Estimate (4.9.2) from measured shares of work before and behind the aggregate. It knows nothing of work in "
+        f"between\n(slices, and merging them into windows), which is {most_other:.1%} at most.",
         fontsize=8,
     )

@@ -6,8 +6,8 @@ floor(size / slide) is no more than the gap of 10. See `window_parameters`.
 
 The estimate as printed in the thesis says less than is saved wherever windows overlap: it divides the tuples that go by
 the length of the dropped windows laid over each other, and so counts ticks twice that the batch shares with its
-neighbours (`plan.window_estimates` has the exact one). For work both may part from what is measured by the merging of
-slices, which grows with size / slide and is not saved, as results are judged behind it: no more than `other_share`.
+neighbours (`plan.window_estimates` has the exact one). Merging slices into windows that are then dropped grows with
+size / slide and is not saved, as results are judged behind it; but it is little (`other_share`).
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _draw(figure: Any, found: Sequence[Point]) -> None:
     )
     figure.supxlabel(
         "Estimate (4.9.2) from measured shares of work before and behind the aggregate. The one printed in the thesis "
-        "counts ticks twice that dropped\nwindows share with kept ones. Neither knows of merging slices into windows "
-        "that are dropped behind it, which grows with size / slide.",
+        "counts ticks twice that dropped\nwindows share with kept ones. Neither knows of work in between (slices, and "
+        f"merging them), which is {max(each.other_share for each in found):.1%} at most.",
         fontsize=8,
     )

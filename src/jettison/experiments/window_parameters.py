@@ -7,8 +7,8 @@ nothing to chance, and a batch is a whole number of blocks of 11 windows. Measur
 - the share of tuples that go early, which is counted;
 - the share of work that is saved, in processor time of tasks (see `window_places`);
 - the share of work that is behind the aggregate: what dropping results by chance saves;
-- the share that is in neither filter (`other_share`): reading, slices, and merging them into windows. By so much, at
-  most, measure and estimate may part for the reason that no early drop saves the merging.
+- the share that is in neither filter (`other_share`): reading, slices, and merging them into windows that may then go,
+  which the estimate knows nothing of. It is so little that measure and estimate may not part for it.
 
 The estimate (thesis 4.9.2, `plan.window_estimates`) has from the latter what must be saved: with `early` the share of
 tuples that go early, and b that of work behind the aggregate,
@@ -109,15 +109,15 @@ def network_of(size_s: int, slide_s: int, rows: int, hashes: int) -> Network:
 
 
 def points(spark: Any, windows: Sequence[tuple[int, int]], folder: Path, say: Say, *, quick: bool) -> list[Point]:
-    """Measure these sizes and slides, one by one."""
-    rows, batches, hashes = (2_200, 1, 4) if quick else (33_000, 3, 500)
+    """Measure these sizes and slides, one by one; the first also before all others, for a JVM to warm up."""
+    rows, batches, hashes = (2_200, 1, 4) if quick else (33_000, 8, 500)
     found = []
-    for size_s, slide_s in windows:
+    for number, (size_s, slide_s) in enumerate(windows if quick else [windows[0], *windows]):
         saved = measure(
             spark,
             partial(network_of, size_s, slide_s, rows),
             _PLACES,
-            folder / f"{size_s} {slide_s}",
+            folder / f"{number}",
             lambda _: None,
             rows=rows,
             hashes=hashes,
@@ -125,6 +125,9 @@ def points(spark: Any, windows: Sequence[tuple[int, int]], folder: Path, say: Sa
             batch_s=BATCH_S,
             shares=(SHARE,),
         )
+        if number == 0 and not quick:
+            say("warmed up")
+            continue
         work_ms = max(saved.work_ms, 1.0)
         by_chance = 1.0 - saved.passed[_RANDOM, SHARE]["counts>behind"]
         point = Point(
