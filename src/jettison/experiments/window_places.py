@@ -75,10 +75,10 @@ class Saved:
     fixed_ms: float
     after_ms: Mapping[tuple[str, float], float]
     exact: bool
-    other_ms: float = 0.0
-    """Of the work what is done where filters hash once: reading, slices, and merging them into windows."""
     passed: Mapping[tuple[str, float], Mapping[str, float]] = field(default_factory=dict)
     """By place and share, the share of rows that passed on arcs with drops: counted, not estimated."""
+    other_ms: float = 0.0
+    """Of the work what is done where filters hash once: reading, slices, and merging them into windows."""
 
     def saved_ms(self, place: str) -> float:
         """What dropping everything at a place saves."""
@@ -166,7 +166,7 @@ def measure(
     work_ms = least_ms.pop((_NOTHING, 0.0)) - fixed_ms
     after_ms = {key: took_ms - fixed_ms for key, took_ms in least_ms.items()}
     passed = {key: _passed(counts[key]) for key in plans}
-    return Saved(work_ms, fixed_ms, after_ms, exact, idle_ms - fixed_ms, passed)
+    return Saved(work_ms, fixed_ms, after_ms, exact, passed, idle_ms - fixed_ms)
 
 
 def _passed(batches: Sequence[Mapping[str, tuple[int, int]]]) -> dict[str, float]:
