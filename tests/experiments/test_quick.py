@@ -88,6 +88,7 @@ def test_overhead(spark: SparkSession, tmp_path: Path) -> None:
     drawn(result, tmp_path)
 
 
+@pytest.mark.long
 def test_native(spark: SparkSession, tmp_path: Path) -> None:
     result = native.run(quick=True, say=quiet)
     assert {"tumbling", "sliding_60_5", "sliding_60_1", "three_outputs"} <= set(result.metrics)
@@ -186,6 +187,7 @@ def test_fig_4_10(spark: SparkSession, tmp_path: Path) -> None:
     drawn(result, tmp_path)
 
 
+@pytest.mark.long
 def test_fig_4_11(spark: SparkSession, tmp_path: Path) -> None:
     result = fig_4_11.run(quick=True, say=quiet)
     assert {"tumbling_drop_rate_10", "slide_drop_rate_10", "furthest_tuples", "furthest_work"} <= set(result.metrics)
@@ -194,6 +196,7 @@ def test_fig_4_11(spark: SparkSession, tmp_path: Path) -> None:
     drawn(result, tmp_path)
 
 
+@pytest.mark.long
 def test_fig_4_12(spark: SparkSession, tmp_path: Path) -> None:
     result = fig_4_12.run(quick=True, say=quiet)
     assert {"early_share_10", "saved_share_10", "early_share_100"} <= set(result.metrics)
