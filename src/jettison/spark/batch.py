@@ -116,12 +116,14 @@ class BatchRunner:
         """Write every output of a batch."""
         session = next(iter(raw.values())).sparkSession
         slices = None if self._slices is None else self._slices.of_batch(batch, session)
+        asked = time.time()
         if slices is not None:
             slices.batch_rows = sum(rows.values())
             sight_us = self._sight.before(slices.marks.newest_us, slices.batch_rows)
             if self._graph.stream_joins:  # one side may be far ahead of what has been reached below them
                 sight_us = None
             plan = for_batch(self._window_arcs, plan, slices.marks, sight_us)
+        drops_ms = 1000 * (time.time() - asked)
         closed = self._closed_arcs(plan, rows, frozenset() if slices is None else slices.quiet)
         live = [output for output in self._graph.outputs if not closed.issuperset(self._graph.arcs_into(output.name))]
         shared = self._worth_sharing(live)
@@ -192,6 +194,7 @@ class BatchRunner:
                             measured.arcs[arc] = (max(came, before), came)
                 if not count:
                     measured.timeless[self._graph.sources[0].name] = slices.timeless
+            measured.parts_ms["window drops"] = drops_ms
             measured.parts_ms["building"] = 1000 * (built - began)
             measured.parts_ms["measuring"] = 1000 * (time.time() - written)
             measured.parts_ms.update({f"on_shed {name}": keeping.result() for name, keeping in aside.items()})
