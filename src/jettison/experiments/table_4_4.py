@@ -165,7 +165,7 @@ def run(*, quick: bool, say: Say) -> Result:
             },
         },
         table,
-        lambda figure: _draw(figure, ratios, rows),
+        lambda figure: _draw(figure, ratios, noise, rows),
     )
 
 
@@ -205,7 +205,7 @@ def _median(table: list[dict[str, Any]], shape: str, name: str) -> float:
     return float(statistics.median(row[name] for row in table if row.get("shape", shape) == shape))
 
 
-def _draw(figure: Any, ratios: Mapping[str, Mapping[str, float]], rows: int) -> None:
+def _draw(figure: Any, ratios: Mapping[str, Mapping[str, float]], noise: float, rows: int) -> None:
     axes = figure.subplots()
     labels = {_KEPT: "drop share 0: all is needed, and no filter is put in", _JUDGED: "every row is judged, none goes"}
     for at, (variant, found) in enumerate(ratios.items()):
@@ -215,7 +215,9 @@ def _draw(figure: Any, ratios: Mapping[str, Mapping[str, float]], rows: int) -> 
     axes.axhline(1.0, color="grey", linestyle=":", linewidth=1)
     axes.axhline(BAR, color="tab:red", linestyle="--", linewidth=1, label=f"bar at drop share 0: {BAR}")
     axes.set_xticks(range(len(SHAPES)), SHAPES)
-    axes.set_xlabel("windows behind a filter that half of the rows pass")
+    axes.set_xlabel(
+        f"windows behind a filter that half of the rows pass (twice without a drop differs by up to {noise:.3f})"
+    )
     axes.set_ylabel("throughput with a window drop / without")
     axes.set_ylim(0, 1.25)
     least = {variant: min(found.values()) for variant, found in ratios.items()}

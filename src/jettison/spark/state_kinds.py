@@ -45,7 +45,13 @@ def remember_kinds(folder: Folder, now: Mapping[str, Collection[str]]) -> None:
 
 
 def _before(folder: Folder) -> dict[str, str]:
-    found: dict[str, str] = json.loads(folder.read(_KINDS) or "{}")
+    try:
+        found: dict[str, str] = json.loads(folder.read(_KINDS) or "{}")
+    except ValueError as error:
+        raise CheckpointError(
+            f"checkpoint: state/{_KINDS}, which says what operators keep, cannot be read ({error}): delete it, "
+            f"and it is written anew from what is declared, or start with a new checkpoint."
+        ) from error
     return found
 
 
