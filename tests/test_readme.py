@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from jettison.experiments.broker import Broker
     from jettison.network.declare import Network
-    from jettison.spark.runtime import Run
+    from jettison.spark.run import Run
 
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 
@@ -94,7 +94,7 @@ def carry_out_windows(network: Network, sinks: dict[str, Any], spark: SparkSessi
     """Run it on three batches of trips, 50 seconds each."""
     from jettison.network.fields import TAXI
     from jettison.spark.generator import generate
-    from jettison.spark.runtime import start
+    from jettison.spark.start import start
 
     stream = generate(spark, TAXI, rate=Constant(20.0), rows_per_batch=1000, limit_rows=3000, start_us=10**15)
     run = start(network, {"trips": stream}, sinks, checkpoint=str(folder), profile=Profile({}, {}))

@@ -24,13 +24,14 @@ from jettison.network.user_aggregates import aggregate, whole_window
 
 if TYPE_CHECKING:
     from jettison.spark.generator import generate
-    from jettison.spark.runtime import Run, start
+    from jettison.spark.run import Run
     from jettison.spark.session import local_session
     from jettison.spark.sinks import console, memory, parquet, spark_format
+    from jettison.spark.start import start
 
 _ON_SPARK = {
-    "Run": "runtime",
-    "start": "runtime",
+    "Run": "run",
+    "start": "start",
     "generate": "generator",
     "local_session": "session",
     "console": "sinks",

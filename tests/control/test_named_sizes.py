@@ -147,3 +147,54 @@ def test_the_loop_learns_the_share_and_keeps_up(airport: float) -> None:
     assert np.mean(late_s) < 0.1, "about as long as the trigger"
     _, untold_s = loop(airport, 1.5, seconds=300, tell=False)
     assert np.mean(untold_s) > np.mean(late_s) + 0.1, "what is not known is not made up for"
+
+
+def two_queries() -> jt.Network:
+    """The zones' table, in which the airport loses nothing, and a table of drivers that may lose four of five."""
+    net = jt.Network("two")
+    trips = net.source("t", "at timestamp, zone string, driver int", event_time="at")
+    zones = trips.where("zone IS NOT NULL", name="zoned").window("1 second", by="zone")
+    zones.agg(n="count(*)", name="busy").output("table", qos=jt.QoS(gap=4, gaps={"zone": {"airport": 0}}, priority=0.1))
+    drivers = trips.where("driver > 0", name="driven").window("1 second", by="driver")
+    drivers.agg(n="count(*)", name="shifts").output("rota", qos=jt.QoS(gap=4))
+    return net
+
+
+def test_where_named_groups_keep_too_much_other_queries_lose_more() -> None:
+    """Nine of ten tuples are at the airport. By itself the cheap table would do; what it cannot, the other must."""
+    graph = two_queries().graph
+    costs = Profile({"busy": 1.0, "shifts": 1.0}, {"busy": 0.001, "shifts": 0.001}, read_us={"t": 0.1})
+    marks = BatchMarks(graph, {"busy": Mark(100 * S, 99 * S), "shifts": Mark(100 * S, 99 * S)})
+
+    def planned(airport: float, rows: int) -> tuple[Controller, Plan]:
+        controller = Controller(graph, Settings(1000.0), costs, clock=lambda: 0.0)
+        controller.groups.update({"busy": GroupSample(1000.0, {0: 1000 * airport})})
+        for second in range(3):
+            plan = controller.decide({"t": rows}, 1000.0 * second, marks=marks)
+        return controller, plan
+
+    rows = 600_000  # they take 1,260 ms, and 900 are there
+    controller, plan = planned(0.0, rows)
+    assert plan.fates["busy"].drop_share > 0.5
+    assert "shifts" not in plan.fates, "the cheap table alone makes up for it"
+    controller, plan = planned(0.9, rows)
+    assert plan.fates["shifts"].drop_share > 0.4
+    assert plan.saves_us == pytest.approx(1_260_000 - 900_000, rel=0.1), "as much goes as must"
+    assert plan.keep("t") > 0.9, "of the airport's tuples nothing goes at the input, whoever else could do without"
+    assert controller.infeasible is None
+    cells = plan.fates["busy"].cells
+    assert cells is not None
+    assert cells.shares[0] == 0.0
+    controller, plan = planned(0.9, 480_000)  # a little too much: of that alone the cheap table would promise enough
+    assert plan.saves_us == pytest.approx(1_008_000 - 900_000, abs=40_000)
+    assert plan.reason.startswith("overload")
+    assert controller.infeasible is None
+
+
+def test_what_named_groups_keep_beyond_the_budget_is_said() -> None:
+    controller, late_s = loop(0.9, 1.5, seconds=60)
+    assert np.mean(late_s) > 0.1, "there is nothing else that could go"
+    assert controller.infeasible is not None
+    assert "'airport'" in controller.infeasible
+    assert "Allow them longer gaps" in controller.infeasible
+    assert loop(0.2, 1.5, seconds=60)[0].infeasible is None

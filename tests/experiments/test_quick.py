@@ -101,6 +101,7 @@ def test_native(spark: SparkSession, tmp_path: Path) -> None:
     drawn(result, tmp_path)
 
 
+@pytest.mark.long
 def test_keys(spark: SparkSession, tmp_path: Path) -> None:
     result = keys.run(quick=True, say=quiet)
     assert {"us_per_row_1e4_over_1e3", "peak_gb_1e4", "windows_ratio", "history_ratio"} <= set(result.metrics)
@@ -158,6 +159,7 @@ def test_exact_gap(tmp_path: Path) -> None:
     drawn(result, tmp_path)
 
 
+@pytest.mark.long
 def test_fig_3_18(spark: SparkSession, tmp_path: Path) -> None:
     result = fig_3_18.run(quick=True, say=quiet)
     assert result.passed, result.rows

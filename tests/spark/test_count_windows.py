@@ -15,7 +15,7 @@ import jettison as jt
 from jettison.errors import CheckpointError, SinkError
 from jettison.network import band
 from jettison.spark.drops import identity_of
-from jettison.spark.runtime import Run
+from jettison.spark.run import Run
 
 pytestmark = pytest.mark.spark
 

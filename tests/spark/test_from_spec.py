@@ -17,7 +17,7 @@ import jettison as jt
 from jettison.errors import StartError
 from jettison.network.spec import Spec, from_yaml
 from jettison.spark.from_spec import start_spec
-from jettison.spark.runtime import Run
+from jettison.spark.run import Run
 from jettison.spark.sinks import ConsoleSink, MemorySink
 
 pytestmark = pytest.mark.spark

@@ -17,15 +17,16 @@ import jettison as jt
 from jettison.errors import CheckpointError, PlanError, SinkError, StartError
 from jettison.network import Graph, Source, band
 from jettison.plan.plan import ByKey, Plan, Random, Semantic
-from jettison.spark.batch import BatchRunner, Measured
+from jettison.spark.batch import BatchRunner
 from jettison.spark.calibrate import calibrate
 from jettison.spark.checks import check_compiles
 from jettison.spark.drops import keeps
 from jettison.spark.files import LocalFolder
 from jettison.spark.join_state import JoinState
 from jettison.spark.known import Known
+from jettison.spark.measure import Measured
 from jettison.spark.raw import dropped_raw, parsed
-from jettison.spark.runtime import Run
+from jettison.spark.run import Run
 from jettison.spark.sinks import MemorySink
 
 pytestmark = pytest.mark.spark

@@ -24,7 +24,7 @@ from jettison.plan.window_bits import needed_bits
 from jettison.plan.window_decisions import decisions_of
 from jettison.spark.known import Known
 from jettison.spark.raw import dropped_raw
-from jettison.spark.runtime import Run
+from jettison.spark.run import Run
 from jettison.spark.window_filters import for_batch
 from jettison.statistics.profile import Profile
 

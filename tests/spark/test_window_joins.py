@@ -21,10 +21,11 @@ from jettison.control.schedules import scheduled
 from jettison.plan.fate import keep
 from jettison.plan.plan import Fate, Plan, Window
 from jettison.plan.window_decisions import decisions_of
-from jettison.spark.batch import BatchRunner, Measured
+from jettison.spark.batch import BatchRunner
 from jettison.spark.checks import check_compiles
 from jettison.spark.files import LocalFolder
 from jettison.spark.join_state import JoinState
+from jettison.spark.measure import Measured
 from jettison.spark.sinks import MemorySink
 from jettison.spark.slice_state import SliceState
 
@@ -181,6 +182,7 @@ class Compared:
         self.shed.runner.close()
 
 
+@pytest.mark.long
 def test_kept_windows_are_as_if_nothing_was_shed(spark: SparkSession, tmp_path: Path) -> None:
     """Rows that are late and out of order, one side behind the other, plans that change, and a new process."""
     both = Compared(spark, tmp_path, market)

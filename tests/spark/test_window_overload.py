@@ -6,15 +6,13 @@ from collections import Counter
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark.running import TRIGGER, ended, logged_plans
+from tests.spark.running import TRIGGER, at_the_pace_of_triggers, ended, logged_plans
 from tests.spark.windowing import TRIPS, Row, S, frame_of, plain, source
 
 import jettison as jt
-from jettison.control.loop import Controller
 from jettison.network.durations import duration_ms
 from jettison.plan.plan import Plan
 from jettison.statistics.profile import Profile
@@ -55,16 +53,6 @@ def by_hand(rows: list[list[Row]]) -> dict[tuple[int, int], tuple[int, float]]:
         n, total = found.get(place, (0, 0.0))
         found[place] = (n + 1, total + fare)
     return {place: made for place, made in found.items() if place[1] < closed}
-
-
-def at_the_pace_of_triggers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the loop see one batch per trigger, however long this machine takes for them."""
-    decide, ticks = Controller.decide, count(1)
-
-    def decided(loop: Controller, rows: Any, now_ms: float, *others: Any, **named: Any) -> Plan:
-        return decide(loop, rows, next(ticks) * duration_ms(TRIGGER, "trigger"), *others, **named)
-
-    monkeypatch.setattr(Controller, "decide", decided)
 
 
 @dataclass(frozen=True)

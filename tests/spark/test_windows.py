@@ -12,7 +12,7 @@ from tests.spark.windowing import TRIPS, Hand, S, by_spark, frame_of, plain, sou
 import jettison as jt
 from jettison.errors import SinkError
 from jettison.network import band
-from jettison.spark.runtime import Run
+from jettison.spark.run import Run
 
 pytestmark = pytest.mark.spark
 

@@ -12,11 +12,12 @@ from pyspark.sql import DataFrame, SparkSession
 import jettison as jt
 from jettison.network import Graph
 from jettison.plan.plan import Plan
-from jettison.spark.batch import BatchRunner, Measured
+from jettison.spark.batch import BatchRunner
 from jettison.spark.checks import check_compiles
 from jettison.spark.count_state import CountState
 from jettison.spark.files import LocalFolder
 from jettison.spark.join_state import JoinState
+from jettison.spark.measure import Measured
 from jettison.spark.sinks import MemorySink
 from jettison.spark.slice_state import SliceState
 from jettison.spark.state_kinds import check_kinds, remember_kinds

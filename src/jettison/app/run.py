@@ -22,7 +22,7 @@ from jettison.network.places import read_places
 from jettison.plan.shedders import SHEDDERS
 
 if TYPE_CHECKING:
-    from jettison.spark.runtime import Run
+    from jettison.spark.run import Run
 
 _POLL_S = 0.5
 

@@ -26,7 +26,7 @@ from jettison.plan.group_gaps import named_groups
 from jettison.plan.keys import by_chance, droppable
 from jettison.plan.ladder import LOWEST_KEEP_SHARE, Ladder
 from jettison.plan.locations import drop_arcs
-from jettison.plan.plan import Drop, Fate, Infeasible, Keep, Plan, Window, keeps_of
+from jettison.plan.plan import Cells, Drop, Fate, Infeasible, Keep, Plan, Window, keeps_of
 from jettison.plan.problem import Problem
 from jettison.plan.roadmap import RoadMap, RoadMapShedder, build_road_map
 from jettison.plan.shedders import SEMANTIC, SHEDDERS, shedder_named
@@ -47,6 +47,7 @@ _MOST_READING_SHARE = 0.4
 _LEAST_READ_SHARE = 0.01
 _REBUILD_CHANGE_SHARE = 0.05
 _REBUILD_TIME_SHARE = 0.005
+_MOST_TRIES = 5
 _HUNG_TIMES = 5.0
 """A batch that takes so many times as long as predicted hung somewhere: that says nothing of costs, unless the next
 one takes as long."""
@@ -116,6 +117,9 @@ class Controller:
         self._rows: Mapping[str, float] = {}
         self._sending: frozenset[str] = frozenset()
         self._hung = False
+        self._needed_us = 0.0
+        self._more_us = 0.0
+        """What a plan must save, and what is asked for beyond that because some groups keep their windows."""
         self._shedder = shedder_named(settings.shedder)
         self.stale_limits = when_planned(stale_limits(graph), settings.budget_us / 1e6)
         self._build({}, None)
@@ -170,17 +174,67 @@ class Controller:
         `queues` are tuples left waiting on arcs, `fresh` tells what of the batch is not stale, where that is known,
         `marks` how far windows have got: then windows to drop are chosen, and those that were stay so.
         """
-        plan = self._decide(rows, now_ms, queues, fresh)
+        self._learn_rates(rows, now_ms)
+        self._more_us = 0.0
+        plan = self._decide(rows, queues, fresh)
         if marks is not None:
-            plan = self._probed(plan, self._probes.tried(closed(plan), marks.newest_us))
-            problem = Problem(self.graph, self.profile, self._rows, self.settings.budget_us)
             named = with_masses(self._named, self.groups)
-            plan = told_apart(problem, plan, named, by_value=self.settings.shedder == SEMANTIC)
+            if any(name in plan.fates and cells.masses for name, cells in named.items()):
+                plan = self._making_up(plan, named, lambda: self._decide(rows, queues, fresh))
+            plan = self._probed(plan, self._probes.tried(closed(plan), marks.newest_us))
+            plan = self._told_apart(plan, named)
             plan = scheduled(self._decisions, plan, self.fates, marks)
             self.fates = plan.fates
         plan = stratified(self.graph, plan, self.groups, self._covered_us(marks))
         self.plan = plan
         return plan
+
+    def _told_apart(self, plan: Plan, named: Mapping[str, Cells]) -> Plan:
+        problem = Problem(self.graph, self.profile, self._rows, self.settings.budget_us)
+        return told_apart(problem, plan, named, by_value=self.settings.shedder == SEMANTIC)
+
+    def _making_up(self, first: Plan, named: Mapping[str, Cells], decide: Callable[[], Plan]) -> Plan:
+        """A plan that saves enough though groups with gaps of their own keep their windows: while it does not, more is
+        asked for, so that other queries lose more, and what costs most is closed. If that is not enough either it is
+        said so, and more goes only where it helps."""
+        rows, needed_us = self._rows, self._needed_us
+        slack_us = self.settings.waste_share * self.settings.budget_us
+        best, best_us = first, self._told_apart(first, named).saves_us
+        if first.stale or self.infeasible is not None or best_us >= needed_us - slack_us:
+            return first
+
+        def asked(more_us: float) -> tuple[Plan, float, bool]:
+            """A plan for so much more than is needed, what it saves indeed, and whether there is no more to ask for."""
+            self._more_us = more_us
+            plan = replace(decide(), reason=first.reason)
+            nothing_left = self.infeasible is not None
+            self._rows, self._needed_us, self.infeasible = rows, needed_us, None
+            return plan, self._told_apart(plan, named).saves_us, nothing_left
+
+        too_little_us, enough_us = 0.0, needed_us - best_us
+        for _ in range(_MOST_TRIES):
+            plan, saves_us, nothing_left = asked(enough_us)
+            if saves_us > best_us + slack_us:
+                best, best_us = plan, saves_us
+            if best_us >= needed_us - slack_us or nothing_left:
+                break
+            too_little_us, enough_us = enough_us, 2 * enough_us
+        for _ in range(_MOST_TRIES):
+            if best_us <= needed_us + slack_us:
+                break
+            plan, saves_us, _ = asked((too_little_us + enough_us) / 2)
+            if saves_us >= needed_us - slack_us:
+                enough_us, best, best_us = self._more_us, plan, saves_us
+            else:
+                too_little_us = self._more_us
+        if best_us < needed_us - slack_us:
+            groups = ", ".join(repr(value) for name in best.fates if name in named for value in named[name].names)
+            self.infeasible = (
+                f"what is kept of groups with gaps of their own ({groups}) leaves {(needed_us - best_us) / 1000:.0f} "
+                f"ms above the budget of {self.settings.budget_us / 1000:.0f} ms. Allow them longer gaps, "
+                f"or use a longer trigger or more cores."
+            )
+        return best
 
     def groups_to_count(self, rows: Mapping[str, int]) -> frozenset[str]:
         """The aggregates whose groups should be counted before so many rows are shed, as nothing is known of them."""
@@ -205,10 +259,7 @@ class Controller:
         """Go on from a plan that was logged."""
         self.plan, self.fates = plan, plan.fates
 
-    def _decide(
-        self, rows: Mapping[str, float], now_ms: float, queues: Mapping[str, float] | None, fresh: Fresh | None
-    ) -> Plan:
-        self._learn_rates(rows, now_ms)
+    def _decide(self, rows: Mapping[str, float], queues: Mapping[str, float] | None, fresh: Fresh | None) -> Plan:
         if all(decision.counts_rows for decision in self._decisions.by_aggregate.values()):
             return self._planned(rows, queues, fresh)  # no tuple goes by window
         arriving = self._arriving()
@@ -241,9 +292,11 @@ class Controller:
         problem = Problem(self.graph, self.profile, rows, self.settings.budget_us)
         judgement = self._judge(problem, queues or {})
         self.infeasible = None
+        self._needed_us = 0.0
         if not self.settings.shedding or not judgement.overloaded or judgement.excess_us <= 0:
             return self.road_map.plan(0, rows, judgement.reason)
-        problem = problem.with_budget(problem.load_us - judgement.excess_us)
+        self._needed_us = judgement.excess_us
+        problem = problem.with_budget(problem.load_us - judgement.excess_us - self._more_us)
         if fresh is not None and min(fresh.shares.values(), default=1.0) < 1.0:
             return self._stale_first(problem, fresh, judgement.reason)
         return self._shed(problem, judgement.reason)

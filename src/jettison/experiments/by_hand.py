@@ -12,9 +12,10 @@ from typing import Any
 
 from jettison.network.declare import Network
 from jettison.plan.plan import Plan
-from jettison.spark.batch import BatchRunner, Measured
+from jettison.spark.batch import BatchRunner
 from jettison.spark.checks import check_compiles
 from jettison.spark.files import LocalFolder
+from jettison.spark.measure import Measured
 from jettison.spark.sinks import MemorySink
 from jettison.spark.slice_state import SliceState
 from jettison.spark.slices import Shape

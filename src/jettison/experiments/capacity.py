@@ -14,8 +14,9 @@ from jettison.experiments.harness import Say
 from jettison.network.declare import Network
 from jettison.network.fields import TAXI_PAYLOAD
 from jettison.spark.generator import generate, generated
-from jettison.spark.runtime import Run, start
+from jettison.spark.run import Run
 from jettison.spark.sinks import ParquetSink
+from jettison.spark.start import start
 from jettison.statistics.load import load_coefficients
 from jettison.statistics.profile import Profile
 

@@ -21,8 +21,9 @@ from jettison.network.fields import TAXI_PAYLOAD
 from jettison.network.kafka import Kafka
 from jettison.network.rates import Burst, Rate
 from jettison.spark.generator import generate
-from jettison.spark.runtime import Run, start
+from jettison.spark.run import Run
 from jettison.spark.session import local_session
+from jettison.spark.start import start
 
 _PATIENCE_S = 8.0
 _SIZES = (5_000, 80_000)

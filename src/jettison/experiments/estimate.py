@@ -20,8 +20,8 @@ from jettison.experiments.harness import Result, Say
 from jettison.experiments.trip_files import TripFiles
 from jettison.network.declare import Network
 from jettison.network.qos import QoS
-from jettison.spark.runtime import start
 from jettison.spark.session import local_session
+from jettison.spark.start import start
 from jettison.statistics.profile import Profile
 
 _TRIGGER_MS = 100.0

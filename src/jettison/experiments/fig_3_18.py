@@ -23,8 +23,9 @@ from jettison.plan.plan import Plan
 from jettison.plan.problem import Problem
 from jettison.spark.compile import Compiler
 from jettison.spark.generator import generate, generated
-from jettison.spark.runtime import Run, start
+from jettison.spark.run import Run
 from jettison.spark.session import local_session
+from jettison.spark.start import start
 from jettison.statistics.profile import Profile
 
 SHEDDERS = {"semantic": "semantic", "random": "random", "admission control": "input-uniform"}

@@ -39,7 +39,7 @@ def network_of(hashes: int) -> Network:
 
 def run(*, quick: bool, say: Say) -> Result:
     spark = local_session()
-    rows, batches, hashes = (1_000, 1, 2) if quick else (40_000, 3, 600)
+    rows, batches, hashes = (1_000, 1, 2) if quick else (40_000, 8, 600)
     with tempfile.TemporaryDirectory(prefix="jettison-fig-4-8-") as name:
         saved = measure(
             spark,

@@ -24,9 +24,10 @@ from jettison.experiments.kafka_runs import running_broker
 from jettison.experiments.producer import send
 from jettison.network.declare import Network
 from jettison.network.kafka import Kafka
-from jettison.spark.runtime import Run, start
+from jettison.spark.run import Run
 from jettison.spark.session import local_session
 from jettison.spark.sinks import ParquetSink
+from jettison.spark.start import start
 
 _TOPIC = "orders"
 _PATIENCE_S = 120.0

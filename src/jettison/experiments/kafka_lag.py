@@ -23,8 +23,8 @@ from jettison.experiments.workload import taxi_network
 from jettison.network.kafka import Kafka
 from jettison.network.rates import Rate, Trace
 from jettison.spark.kafka import read_stream
-from jettison.spark.runtime import start
 from jettison.spark.session import local_session
+from jettison.spark.start import start
 
 _LEVELS = (0.5, 0.8, 1.1, 1.4, 1.7, 2.0)
 _LEAST_TRIGGER_MS = 4000.0  # broker, producer and Spark share this machine: a batch's time varies by half a second

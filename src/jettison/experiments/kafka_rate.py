@@ -22,8 +22,9 @@ from jettison.experiments.producer import Truth, producing
 from jettison.experiments.workload import taxi_network
 from jettison.network.kafka import Kafka
 from jettison.network.rates import Trace
-from jettison.spark.runtime import Run, start
+from jettison.spark.run import Run
 from jettison.spark.session import local_session
+from jettison.spark.start import start
 
 _TOPIC = "rate"
 _LEVELS = (0.6, 1.4, 2.2, 3.0, 2.2, 1.4, 0.6, 1.8, 2.6, 1.8, 0.6)

@@ -22,7 +22,8 @@ from jettison.network.kafka import Kafka
 from jettison.spark.files import LocalFolder
 from jettison.spark.kafka import read_between
 from jettison.spark.offsets import end_offsets
-from jettison.spark.runtime import Run, start
+from jettison.spark.run import Run
+from jettison.spark.start import start
 from jettison.statistics.profile import Profile
 
 _SIZES = (4_000, 60_000)

@@ -25,8 +25,8 @@ from jettison.experiments.harness import Result, Say
 from jettison.experiments.trip_files import TripFiles
 from jettison.network.declare import Network
 from jettison.spark.calibrate import assumed_profile
-from jettison.spark.runtime import start
 from jettison.spark.session import local_session
+from jettison.spark.start import start
 
 _SCHEMA = "trip long, pickup timestamp, key int, cents long"
 _HEAP_GB = 4.0

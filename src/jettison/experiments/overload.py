@@ -19,8 +19,9 @@ from jettison.experiments.workload import taxi_network
 from jettison.network.fields import TAXI_PAYLOAD
 from jettison.network.rates import Constant, Rate
 from jettison.spark.generator import generate
-from jettison.spark.runtime import Run, start
+from jettison.spark.run import Run
 from jettison.spark.session import local_session
+from jettison.spark.start import start
 from jettison.statistics.samples import BatchSample
 
 _WARM_BATCHES = 3

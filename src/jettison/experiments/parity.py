@@ -27,8 +27,9 @@ from jettison.plan.plan import Plan
 from jettison.plan.problem import Problem
 from jettison.sim import simulate
 from jettison.spark.generator import generate
-from jettison.spark.runtime import Run, start
+from jettison.spark.run import Run
 from jettison.spark.session import local_session
+from jettison.spark.start import start
 from jettison.statistics.profile import Profile
 
 _HEADROOM = 0.9

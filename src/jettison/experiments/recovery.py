@@ -26,9 +26,9 @@ from jettison.spark.batch import BatchRunner
 from jettison.spark.files import LocalFolder
 from jettison.spark.generator import generate, generated
 from jettison.spark.logs import Logged, PlanLog
-from jettison.spark.runtime import start
 from jettison.spark.session import local_session
 from jettison.spark.sinks import ParquetSink
+from jettison.spark.start import start
 from jettison.statistics.profile import Profile
 
 _RATE = Constant(1000.0)

@@ -25,8 +25,9 @@ from jettison.experiments.timeline import draw, table
 from jettison.experiments.workload import taxi_network
 from jettison.network.kafka import Kafka
 from jettison.network.rates import Constant
-from jettison.spark.runtime import Run, start
+from jettison.spark.run import Run
 from jettison.spark.session import local_session
+from jettison.spark.start import start
 from jettison.statistics.samples import BatchSample
 
 _P95 = 5

@@ -15,10 +15,11 @@ Batches are large, as they are at capacity. Each is run in all ways, one after t
 times over in a JVM that has seen all of them many times. A ratio is the median of those of batches, so that what comes
 and goes on the machine meets both; first batches (of whose times nothing is known) are left out. Two of the ways are
 the same, without a drop, and count by their geometric mean: how far their own ratio is from 1 says what the others are
-worth (`noise`). At a drop share of 0 frames are the same with and without drops, so that what the driver spends on them
-(`driver_share`, of the time of a batch) is the difference, as far as it can be told from noise. Beside it stands the
-same of the processor time of tasks. Reading parquet, filtering and counting is about the least that a query can do to a
-row: whatever else it does makes the ratios better. The seed has .96 to 1.0.
+worth (`noise`). At a drop share of 0 Spark does the same to rows with and without drops (tests/spark/test_idle_drops.py
+compares the plans; of results of inner windows it counts those on their way to the outer ones), so that what the driver
+spends on drops (`driver_share`, of the time of a batch) is the difference, as far as it can be told from noise. Beside
+it stands the same of the processor time of tasks. Reading parquet, filtering and counting is about the least that a
+query can do to a row: whatever else it does makes the ratios better. The seed has .96 to 1.0.
 """
 
 from __future__ import annotations

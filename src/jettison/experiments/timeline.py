@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from jettison.spark.runtime import Run
+from jettison.spark.run import Run
 from jettison.statistics.latency import LatencyHistogram
 from jettison.statistics.samples import BatchSample
 

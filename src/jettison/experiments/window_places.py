@@ -1,8 +1,8 @@
 """How much work is saved by dropping the same share of windows in one place or another: what figures 4.8 and 4.10 ask.
 
 Where the seed has operators that wait, there are filters here that hash so often and pass all rows. Measured on Spark
-is the processor time of a batch's tasks: load is just that in the seed. What else the machine does can only add to it:
-of several batches alike the least counts. The same rows are run under forced plans, all variants in turns: with nothing
+is the processor time of a batch's tasks: load is just that in the seed. The same rows are run under forced plans, all
+variants in turns, in an order by chance (`typical` tells how times of several batches become one): with nothing
 dropped, and with a share of 1/2, 3/4 and all windows (or results) dropped at each place. Shares of 1/2 and 3/4 at a gap
 of 1 and 3 leave nothing to chance: every other window goes, or three of four. With T the time of a batch, F what it
 takes with hardly any rows and filters that hash once (where windows overlap, few rows are in many), and S what dropping
@@ -20,6 +20,9 @@ computation, and so confirm it: a batch that takes t there is one that carries (
 
 from __future__ import annotations
 
+import math
+import random
+import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,6 +40,8 @@ SHARES = (0.5, 0.75, 1.0)
 _SKIPPED = 2
 _MOST = 100.0
 """Work that is saved all but so small a part of is not told from none left."""
+_NEXT_TO_NONE = 0.001
+"""What is kept by chance where all goes: with nothing kept there is not even a job, and what is saved is not linear."""
 _NOTHING = "nothing dropped"
 _FEW = ("hardly any rows", 0.0)
 _IDLE = ("all rows, next to no work", 0.0)
@@ -57,7 +62,8 @@ class Place:
     def plan(self, network: Network, share: float) -> Plan:
         """Drop this share: of windows 1/2, 3/4 and so on, or all."""
         if self.by_chance:
-            return Plan({arc: Random(1.0 - share) for arc in self.by_chance}, "forced")
+            keep = max(_NEXT_TO_NONE, 1.0 - share)
+            return Plan({arc: Random(keep) for arc in self.by_chance}, "forced")
         arcs = WindowArcs(network.graph)
         gap = 1 if share == 1.0 else round(share / (1.0 - share))
         schedule = Schedule((Segment(BEGINNING, share, gap, "forced"),))
@@ -123,7 +129,7 @@ def measure(
     shares: Sequence[float] = SHARES,
     shared: frozenset[str] = frozenset(),
 ) -> Saved:
-    """Run every variant batch by batch, in turns; the least of each counts, the first two batches do not.
+    """Run every variant batch by batch, in turns; the first two batches do not count.
 
     `build` makes the network with filters that hash so often.
     """
@@ -143,14 +149,15 @@ def measure(
     times_ms: dict[tuple[str, float], list[float]] = {key: [] for key in runs}
     counts: dict[tuple[str, float], list[Mapping[str, tuple[int, int]]]] = {key: [] for key in runs}
     for batch, frame in enumerate(frames):
-        for key, each in runs.items():
+        for key in random.Random(batch).sample(list(runs), len(runs)):
+            each = runs[key]
             given, count = (hardly_any[batch], few.rows) if key == _FEW else (frame, trips.rows)
             took = each.run(given, count, plans.get(key, Plan()))
             if batch >= _SKIPPED:
                 times_ms[key].append(took.cpu_ms)
                 counts[key].append(took.measured.arcs)
         say(f"batch {batch + 1} of {len(frames)}")
-    least_ms = {key: min(measured) for key, measured in times_ms.items()}
+    typical_ms = typical(times_ms)
     everything = {name: set(found) for name, found in runs[_NOTHING, 0.0].results().items()}
     exact = all(
         everything[name].issuperset(found) and len(found) < len(everything[name])
@@ -160,13 +167,35 @@ def measure(
     )
     for each in runs.values():
         each.close()
-    fixed_ms, idle_ms = least_ms.pop(_FEW), least_ms.pop(_IDLE)
-    for (name, share), took_ms in least_ms.items():
+    fixed_ms, idle_ms = typical_ms.pop(_FEW), typical_ms.pop(_IDLE)
+    for (name, share), took_ms in typical_ms.items():
         say(f"{name}, {share:g}: {took_ms:.0f} ms (hardly any rows: {fixed_ms:.0f} ms)")
-    work_ms = least_ms.pop((_NOTHING, 0.0)) - fixed_ms
-    after_ms = {key: took_ms - fixed_ms for key, took_ms in least_ms.items()}
+    work_ms = typical_ms.pop((_NOTHING, 0.0)) - fixed_ms
+    after_ms = {key: took_ms - fixed_ms for key, took_ms in typical_ms.items()}
     passed = {key: _passed(counts[key]) for key in plans}
     return Saved(work_ms, fixed_ms, after_ms, exact, passed, idle_ms - fixed_ms)
+
+
+def typical(times: Mapping[Any, Sequence[float]]) -> dict[Any, float]:
+    """How long each of some variants takes that were run in turns, batch by batch.
+
+    What slows the machine down for a while slows all variants of a batch down. So a time is the batch's pace (the
+    geometric mean of those variants in it that take long: time is told in ticks) times what is typical of the variant,
+    the median over batches; the pace that counts is the quickest batch's.
+
+    >>> alone = typical({"a": [100.0, 100.0, 100.0], "b": [50.0, 50.0, 50.0]})
+    >>> beside_others = typical({"a": [100.0, 120.0, 150.0], "b": [50.0, 60.0, 99.0]})
+    >>> {name: round(took) for name, took in alone.items()}, {name: round(took) for name, took in beside_others.items()}
+    ({'a': 100, 'b': 50}, {'a': 100, 'b': 50})
+    """
+    medians = {name: statistics.median(measured) for name, measured in times.items()}
+    long = [measured for name, measured in times.items() if 4 * medians[name] >= max(medians.values())]
+    batches = list(zip(*long, strict=True))
+    paces = [math.exp(statistics.fmean(math.log(max(1.0, each)) for each in batch)) for batch in batches]
+    return {
+        name: min(paces) * statistics.median(each / pace for each, pace in zip(measured, paces, strict=True))
+        for name, measured in times.items()
+    }
 
 
 def _passed(batches: Sequence[Mapping[str, tuple[int, int]]]) -> dict[str, float]:

@@ -139,10 +139,11 @@ def window_drops(graph: Graph, decisions: WindowDecisions, fates: Mapping[str, F
 
 def _mixed(decisions: WindowDecisions, drops: Mapping[str, Window], fates: Mapping[str, Fate]) -> dict[str, Window]:
     """Drops that groups with names fare differently at, with what passes of all tuples: that of every cell, by the
-    share of tuples that come to the drop in it."""
+    share of tuples that come to the drop in it. What a named group needs of a tuple also stays for those beside it."""
     named = {name: fate.cells for name, fate in fates.items() if fate.cells is not None and fate.cells.masses}
     found: dict[str, Window] = {}
-    for kind in dict.fromkeys(cells.kind for cells in named.values()):
+    kinds = list(dict.fromkeys(cells.kind for cells in named.values()))
+    for kind in kinds:
         alike = {name: cells for name, cells in named.items() if cells.kind == kind}
         masses = next(iter(alike.values())).masses
         others = {name: fate.drop_share for name, fate in fates.items() if name not in alike}
@@ -151,7 +152,8 @@ def _mixed(decisions: WindowDecisions, drops: Mapping[str, Window], fates: Mappi
             for cell in range(len(masses))
         ]
         for arc, drop in drops.items():
-            if set(drop.fates) and set(drop.fates) <= set(alike):
+            apart = {name for name in drop.fates if fates[name].cells is not None}
+            if apart <= set(alike) and (apart or len(kinds) == 1):
                 came, stayed = (
                     sum(mass * each[arc][at] for mass, each in zip(masses, by_cell, strict=True)) for at in (0, 1)
                 )

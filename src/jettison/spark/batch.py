@@ -1,15 +1,13 @@
-"""One batch: build its frames, run one job per output side by side, and measure what can be had for free."""
+"""One batch: build its frames, run one job per output side by side, and put aside what is not delivered."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from py4j.protocol import Py4JJavaError
 from pyspark import inheritable_thread_target
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
@@ -17,53 +15,24 @@ from pyspark.sql import functions as F
 from jettison.errors import SinkError
 from jettison.network.graph import Graph
 from jettison.network.operators import Aggregate, CountAggregate, Output, Source, StreamJoin
-from jettison.network.schema import quoted
 from jettison.network.sight import Sight
-from jettison.network.slices import complete_after_us, readers_below
+from jettison.network.slices import readers_below
 from jettison.plan.plan import Plan
 from jettison.plan.window_arcs import WindowArcs
 from jettison.spark.aside import ShedSinks, put_aside, raw_aside, rows_aside
-from jettison.spark.compile import Compiler, Counted, newest_place, tail_place
+from jettison.spark.compile import Compiler
 from jettison.spark.count_state import CountState
-from jettison.spark.drops import ALL, HIDDEN, IDENTITY, TIME, passes
+from jettison.spark.drops import ALL, HIDDEN, TIME, passes
 from jettison.spark.join_reach import Seen
 from jettison.spark.join_state import JoinState
 from jettison.spark.known import Known
-from jettison.spark.raw import dropped_raw, is_parsed, newest_metric
+from jettison.spark.measure import Measured, Measuring, Written, output_metrics
+from jettison.spark.raw import dropped_raw, is_parsed
 from jettison.spark.reasons import reason_of
 from jettison.spark.sinks import Sink
 from jettison.spark.slice_state import SliceState
-from jettison.spark.values import value_metrics, value_samples, valued_columns
+from jettison.spark.values import valued_columns
 from jettison.spark.window_filters import for_batch
-from jettison.statistics.samples import LATENCY_QUANTILES, FailedWindows, GroupSample, OutputSample, ValueSample
-
-_SAMPLE_MASK = 63
-_ACCURACY = 200
-
-
-@dataclass
-class Measured:
-    """What a batch's jobs told."""
-
-    arcs: dict[str, tuple[int, int]] = field(default_factory=dict)
-    outputs: dict[str, OutputSample] = field(default_factory=dict)
-    rejected: dict[str, int] = field(default_factory=dict)
-    timeless: dict[str, int] = field(default_factory=dict)
-    values: dict[str, ValueSample] = field(default_factory=dict)
-    late: dict[str, int] = field(default_factory=dict)
-    failed: dict[str, FailedWindows] = field(default_factory=dict)
-    parts_ms: dict[str, float] = field(default_factory=dict)
-    groups: dict[str, GroupSample] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class _Written:
-    """An output's job that is done."""
-
-    observation: Observation
-    timed: bool
-    started_s: float
-    ended_s: float
 
 
 class BatchRunner:
@@ -90,7 +59,6 @@ class BatchRunner:
         self._joins = joins
         self._slices = slices
         self._counts = counts
-        self._complete_s = {output.name: complete_after_us(graph, output.name) / 1e6 for output in graph.outputs}
         self._window_arcs = WindowArcs(graph)
         self._sight = Sight()
         self.shared: frozenset[str] = frozenset()
@@ -142,7 +110,7 @@ class BatchRunner:
             slices,
             counts,
         )
-        jobs: dict[str, Future[_Written]] = {}
+        jobs: dict[str, Future[Written]] = {}
         aside: dict[str, Future[float]] = {}
         began = time.time()
         count = not self._told_by_slices(plan)
@@ -156,9 +124,9 @@ class BatchRunner:
                 columns = self.known.columns(output.name, frame)
                 timed = TIME in columns
                 observation = Observation()
-                metrics = [*_output_metrics(timed), *self._value_metrics(output)]
-                observed = frame.observe(observation, *map(self.known.expression, metrics))
-                visible = self.known.select(observed, [f"`{column}`" for column in columns if column not in HIDDEN])
+                metrics = output_metrics(self._graph, output, timed=timed)
+                counted = frame.observe(observation, *map(self.known.expression, metrics))
+                visible = self.known.select(counted, [f"`{column}`" for column in columns if column not in HIDDEN])
                 delivered = _with_quality(output, visible, plan, batch)
                 work = inheritable_thread_target(self._spark)(self._write)
                 jobs[output.name] = self._pool.submit(work, output.name, delivered, batch, observation, timed)
@@ -167,7 +135,8 @@ class BatchRunner:
             finished = {name: self._finish(name, batch, job) for name, job in jobs.items()}
             for name, keeping in aside.items():
                 self._kept_aside(name, batch, keeping)
-            newest_us = cache(lambda: self._newest_us(compiler, raw, plan))
+            measuring = Measuring(self._graph, compiler, raw, plan, rows)
+            newest_us = cache(measuring.newest_us)
             if slices is not None:
                 slices.finish(newest_us)
             if joins is not None:
@@ -176,7 +145,7 @@ class BatchRunner:
             if counts is not None:
                 counts.finish()
             written = time.time()
-            measured = self._measure(compiler, raw, plan, rows, finished)
+            measured = measuring.measured(finished)
             for kept in (joins, slices):
                 if kept is not None:
                     measured.late.update(kept.late)
@@ -187,11 +156,7 @@ class BatchRunner:
             if slices is not None:
                 measured.failed.update(slices.failed)
                 measured.groups.update(slices.groups)
-                for name, came in slices.came.items():
-                    for arc in self._graph.arcs_into(name):
-                        if (condition := passes(arc, plan)) is not None:
-                            before = came if condition == ALL else self._rows_before(compiler, measured, arc)
-                            measured.arcs[arc] = (max(came, before), came)
+                measuring.add_slices(measured, slices.came)
                 if not count:
                     measured.timeless[self._graph.sources[0].name] = slices.timeless
             measured.parts_ms["window drops"] = drops_ms
@@ -241,29 +206,6 @@ class BatchRunner:
         direct = bool(shapes) and all(shape.group.tail == source.name for shape in shapes)
         return direct and len(self._graph.sources) == 1
 
-    def _newest_us(self, compiler: Compiler, raw: Mapping[str, DataFrame], plan: Plan) -> dict[str, int]:
-        """How far event times have got, by operator whose rows come to windows or joins of streams, rows that were shed
-        included."""
-        found, counted = {}, compiler.counted
-        for name in compiler.timed:
-            seen = _counts(counted, newest_place(name) if name in counted.newest else name)
-            if not seen and name in {*counted.newest, *counted.sources}:
-                seen = self._newest_again(compiler, raw, plan, name)
-            if seen.get("newest") is not None:
-                found[name] = int(seen["newest"])
-        return found
-
-    def _newest_again(self, compiler: Compiler, raw: Mapping[str, DataFrame], plan: Plan, name: str) -> dict[str, Any]:
-        """The same by a job of its own, where no row passed, and what was observed of them was cut off with them."""
-        if name not in raw:
-            row = compiler.operator(name).selectExpr(newest_metric(TIME)).first()
-            return {} if row is None else row.asDict()
-        newest = Observation()
-        source, columns = self._source(name), raw[name].columns
-        rows = dropped_raw(source, raw[name], columns, plan, self.known, newest=newest)
-        compiler.counted.again[name] = rows.count()
-        return _read(newest)
-
     def _keep_first(self, compiler: Compiler, closed: frozenset[str], *, count: bool) -> None:
         """Joins and aggregates come first, also those whose outputs get nothing in this batch: later batches may need
         the rows of this one."""
@@ -272,20 +214,16 @@ class BatchRunner:
             if (joins and self._joins is not None) or isinstance(operator, Aggregate | CountAggregate):
                 compiler.output(operator.name, count=count)
 
-    def _value_metrics(self, output: Output) -> list[str]:
-        columns = valued_columns(self._graph, output.name)
-        return [item for number, name in enumerate(columns) for item in value_metrics(number, quoted(name))]
-
     def _worth_sharing(self, live: list[Output]) -> frozenset[str]:
         idle = {output.name for output in self._graph.outputs} - {output.name for output in live}
         return frozenset(name for name in self.shared if len(readers_below(self._graph, name) - idle) > 1)
 
-    def _write(self, name: str, rows: DataFrame, batch: int, observation: Observation, timed: bool) -> _Written:
+    def _write(self, name: str, rows: DataFrame, batch: int, observation: Observation, timed: bool) -> Written:
         started_s = time.time()
         self._sinks[name].write(rows, batch)
-        return _Written(observation, timed, started_s, time.time())
+        return Written(observation, timed, started_s, time.time())
 
-    def _finish(self, name: str, batch: int, job: Future[_Written]) -> _Written:
+    def _finish(self, name: str, batch: int, job: Future[Written]) -> Written:
         try:
             return job.result()
         except Exception as error:
@@ -294,56 +232,6 @@ class BatchRunner:
                 f"not committed: mend the sink or the operators before it and start again; it is repeated with its "
                 f"plan."
             ) from error
-
-    def _measure(
-        self,
-        compiler: Compiler,
-        raw: Mapping[str, DataFrame],
-        plan: Plan,
-        rows: Mapping[str, int],
-        finished: Mapping[str, _Written],
-    ) -> Measured:
-        measured = Measured()
-        for source in self._graph.sources:
-            seen = _counts(compiler.counted, source.name)
-            whole = source.name not in plan.arcs
-            kept = rows[source.name] if whole else seen.get("kept", 0)
-            if not whole and source.name in compiler.counted.sources and not seen:
-                # the sink did not look at its rows, or no row passed
-                again = compiler.counted.again.get(source.name)
-                kept = self._dropped_raw(source, raw[source.name], plan).count() if again is None else again
-            # a partition that is computed twice (a lost executor) is counted twice
-            measured.arcs[source.name] = (rows[source.name], min(kept, rows[source.name]))
-            measured.rejected[source.name] = seen.get("rejected", 0)
-            measured.timeless[source.name] = seen.get("timeless", 0)
-            measured.values |= value_samples(self._graph, source.name, seen)
-        for arc in compiler.counted.arcs:
-            seen = _counts(compiler.counted, arc) or _counted_again(compiler, arc, plan)
-            measured.arcs[arc] = (seen.get("rows", 0), seen.get("kept", 0))
-        for output in self._graph.outputs:
-            if output.name not in finished:
-                measured.outputs[output.name] = OutputSample(0)
-                continue
-            written = finished[output.name]
-            seen = _read(written.observation)
-            latency = (
-                _latency_ms(seen, written.ended_s - self._complete_s[output.name]) if written.timed and seen else None
-            )
-            measured.outputs[output.name] = OutputSample(seen.get("rows", 0), latency)
-            measured.values |= value_samples(self._graph, output.name, seen)
-            for arc in self._graph.arcs_into(output.name):
-                if passes(arc, plan) == ALL:
-                    measured.arcs[arc] = (seen.get("rows", 0), seen.get("rows", 0))
-            measured.parts_ms[output.name] = 1000 * (written.ended_s - written.started_s)
-        return measured
-
-    def _rows_before(self, compiler: Compiler, measured: Measured, arc: str) -> int:
-        """The rows that came to a drop before slices."""
-        tail = arc.rpartition(">")[0]
-        if tail in measured.rejected:
-            return measured.arcs[tail][1] - measured.rejected[tail]
-        seen = _counts(compiler.counted, tail_place(tail))
-        return int(seen["rows"]) if seen else compiler.operator(tail).count()
 
     def _put_shed_aside(
         self, compiler: Compiler, raw: Mapping[str, DataFrame], batch: int, plan: Plan
@@ -378,7 +266,7 @@ class BatchRunner:
         frames = []
         for name in sources:
             source = self._source(name)
-            bad = self._dropped_raw(source, raw[name], plan).where(f"NOT {is_parsed(source)}")
+            bad = dropped_raw(source, raw[name], raw[name].columns, plan, self.known).where(f"NOT {is_parsed(source)}")
             frames.append(raw_aside(source, bad, raw[name].columns, "does not parse"))
         if frames:
             try:
@@ -392,9 +280,6 @@ class BatchRunner:
     def _source(self, name: str) -> Source:
         return next(source for source in self._graph.sources if source.name == name)
 
-    def _dropped_raw(self, source: Source, raw: DataFrame, plan: Plan) -> DataFrame:
-        return dropped_raw(source, raw, raw.columns, plan, self.known)
-
 
 def _timed_aside(sink: Sink, frames: Sequence[DataFrame], batch: int) -> float:
     """Keep rows; how long that took, in milliseconds."""
@@ -403,78 +288,8 @@ def _timed_aside(sink: Sink, frames: Sequence[DataFrame], batch: int) -> float:
     return 1000 * (time.time() - began)
 
 
-def _output_metrics(timed: bool) -> list[str]:
-    """Rows, and event times in a sample of one row in 64 with the exact ends."""
-    if not timed:
-        return ["count(1) AS rows"]
-    inner = ", ".join(f"{1 - share:.2f}" for share in LATENCY_QUANTILES[1:-1])
-    sampled = f"CASE WHEN {IDENTITY} & {_SAMPLE_MASK} = 0 THEN unix_micros({TIME}) END"
-    return [
-        "count(1) AS rows",
-        f"min({TIME}) AS oldest",
-        f"max({TIME}) AS newest",
-        f"percentile_approx({sampled}, array({inner}), {_ACCURACY}) AS times",
-    ]
-
-
-def _latency_ms(seen: Mapping[str, Any], ended_s: float) -> tuple[float, ...] | None:
-    if seen.get("oldest") is None:
-        return None
-    oldest_s, newest_s = seen["oldest"].timestamp(), seen["newest"].timestamp()
-    times = seen.get("times")
-    if times is None:
-        inner = [newest_s - share * (newest_s - oldest_s) for share in LATENCY_QUANTILES[1:-1]]
-    else:
-        inner = [micros / 1e6 for micros in times]
-    return tuple(max(0.0, 1000 * (ended_s - moment)) for moment in (newest_s, *inner, oldest_s))
-
-
 def _with_quality(output: Output, rows: DataFrame, plan: Plan, batch: int) -> DataFrame:
     if not output.quality:
         return rows
     kept = plan.delivered.get(output.name, 1.0)
     return rows.withColumns({"_kept": F.lit(kept), "_batch": F.lit(batch).cast("long")})
-
-
-def _counts(counted: Counted, place: str) -> dict[str, Any]:
-    """What was counted at a source or an arc.
-
-    An observation tells what it saw when the first output was done. Inside a frame that several outputs read that may
-    be too early: another output's job may still be making the last of its rows. There the frame itself is asked.
-    """
-    observation = counted.by_place().get(place)
-    if observation is None or place not in counted.within:
-        return _read(observation)
-    handle: Any = observation._jo
-    found = counted.within[place]._jdf.queryExecution().observedMetrics().get(handle.name())
-    if found.isEmpty():
-        return {}
-    row = found.get()
-    schema = row.schema()
-    arrays = {field.name() for field in schema.fields() if field.dataType().typeName() == "array"}
-    return {
-        name: list(row.getList(row.fieldIndex(name))) if name in arrays and row.getAs(name) else row.getAs(name)
-        for name in schema.fieldNames()
-    }
-
-
-def _counted_again(compiler: Compiler, arc: str, plan: Plan) -> dict[str, Any]:
-    """What reached an arc and passed its drop, by a job of its own: the sink below did not look at its rows."""
-    tail = arc.rpartition(">")[0]
-    metrics = ("count(1) AS rows", f"count_if({passes(arc, plan)}) AS kept")
-    row = compiler.operator(tail).selectExpr(*metrics).first()
-    return {} if row is None else row.asDict()
-
-
-def _read(observation: Observation | None) -> dict[str, Any]:
-    """What an observation saw: nothing when no sink looked at the rows. Spark fills it in before an action returns.
-
-    When no row passes what follows, Spark may cut the observation off with it, and then has nothing to tell.
-    """
-    handle: Any = None if observation is None else observation._jo
-    if observation is None or not handle.future().isCompleted():
-        return {}
-    try:
-        return observation.get
-    except Py4JJavaError:
-        return {}

@@ -24,8 +24,9 @@ from jettison.network import band
 from jettison.network.operators import CountAggregate
 from jettison.spark.count_slices import CountShape, closes, live, results, sliced
 from jettison.spark.files import Folder
+from jettison.spark.observed import observed
 from jettison.spark.slice_log import SlicePart, SliceRecord, check_shape
-from jettison.spark.slice_store import Failing, SliceStore, explained, observed
+from jettison.spark.slice_store import Failing, SliceStore, explained
 from jettison.spark.slices import SLICE
 from jettison.statistics.samples import FailedWindows
 

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from urllib.parse import unquote, urlparse
 
+import pyarrow.parquet
 from py4j.protocol import Py4JJavaError
+from pyarrow import ArrowException
 from pyspark.sql import SparkSession
 
 from jettison.spark.files import Folder
@@ -32,7 +35,7 @@ def footer_rows(spark: SparkSession, folder: Folder, index: int, start: Any, end
         return None
     try:
         return sum(_rows(spark, path) for path in paths)
-    except Py4JJavaError:  # what cannot be read is told by the batch itself
+    except (Py4JJavaError, ArrowException, OSError):  # what cannot be read is told by the batch itself
         return None
 
 
@@ -46,6 +49,9 @@ def _files(folder: Folder, index: int, number: int) -> list[str] | None:
 
 
 def _rows(spark: SparkSession, path: str) -> int:
+    parts = urlparse(path)
+    if parts.scheme == "file":  # by way of the JVM it takes 20 ms a file
+        return int(pyarrow.parquet.read_metadata(unquote(parts.path)).num_rows)
     jvm: Any = spark._jvm
     context: Any = spark._jsc
     parquet = jvm.org.apache.parquet.hadoop

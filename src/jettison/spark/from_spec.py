@@ -13,8 +13,9 @@ from jettison.network.places import Generated, Stored, Target, read_places
 from jettison.network.spec import Spec
 from jettison.spark.generator import generate
 from jettison.spark.kafka import KafkaSink
-from jettison.spark.runtime import Run, start
+from jettison.spark.run import Run
 from jettison.spark.sinks import FormatSink, Sink, console, memory, parquet
+from jettison.spark.start import start
 
 
 def start_spec(

@@ -14,7 +14,7 @@ from jettison.plan.plan import Plan
 from jettison.statistics.samples import BatchSample
 
 if TYPE_CHECKING:
-    from jettison.spark.runtime import Run
+    from jettison.spark.run import Run
 
 
 class LiveView:

@@ -13,6 +13,7 @@ from typing import Any
 from jettison.plan.plan import Plan
 from jettison.spark.files import Folder
 from jettison.spark.offsets import Offsets
+from jettison.statistics.samples import BatchSample
 
 
 @dataclass(frozen=True)
@@ -77,3 +78,32 @@ class Ledger:
     def entries(self) -> Iterator[dict[str, Any]]:
         for name in sorted(self._folder.names("ledger"), key=lambda n: int(n.removesuffix(".json"))):
             yield from json.loads(self._folder.read(f"ledger/{name}") or "[]")
+
+
+def shed_entries(sample: BatchSample, plan: Plan) -> list[dict[str, Any]]:
+    """The ledger's rows of one batch."""
+    entries = [
+        {
+            "batch": sample.batch,
+            "arc": arc,
+            "rows_in": rows,
+            "rows_shed": rows - kept,
+            "reason": plan.reason if rows > kept else "",
+            "plan_row": plan.row,
+        }
+        for arc, (rows, kept) in sample.arcs.items()
+    ]
+    for source, count in sample.rejected.items():
+        if count:
+            rejected = {"rows_in": sample.rows_in[source], "rows_shed": count, "reason": "does not parse"}
+            entries.append({"batch": sample.batch, "arc": source, **rejected, "plan_row": plan.row})
+    for source, skipped in sample.skipped.items():
+        stale = sample.stale.get(source, 0)
+        for count, reason in ((stale, "stale, passed over unread"), (skipped - stale, "passed over unread")):
+            if count:
+                unread = {"rows_in": sample.rows_in[source] + skipped, "rows_shed": count, "reason": reason}
+                entries.append({"batch": sample.batch, "arc": source, **unread, "plan_row": plan.row})
+    for source, count in sample.gone.items():
+        lost = {"rows_in": sample.rows_in[source] + count, "rows_shed": count, "reason": "gone before it was read"}
+        entries.append({"batch": sample.batch, "arc": source, **lost, "plan_row": plan.row})
+    return entries

@@ -7,6 +7,7 @@ new slices.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
@@ -20,18 +21,24 @@ from pyspark.sql import functions as F
 from jettison.network.band import still_needed, to_merge
 from jettison.network.graph import Graph
 from jettison.network.marks import BatchMarks
-from jettison.network.operators import Aggregate
+from jettison.network.operators import Aggregate, Select, Source, Where, WithColumns
 from jettison.network.slices import SliceGroup
 from jettison.plan.group_gaps import named_groups
 from jettison.spark.files import Folder
 from jettison.spark.groups import group_metrics, group_sample, named_metrics, named_sample
+from jettison.spark.observed import observed
 from jettison.spark.slice_log import SlicePart, SliceRecord, check_groups, check_shape, still_wanted
-from jettison.spark.slice_store import Failing, SliceStore, explained, observed
+from jettison.spark.slice_store import Failing, SliceStore, explained, fits_driver
 from jettison.spark.slices import NEWEST, ROWS, SLICE, Shape, kept_slices, merged, number, results, sliced
 from jettison.statistics.samples import FailedWindows, GroupSample
 
 Inputs = Mapping[tuple[str, ...], DataFrame]
 """The rows of a batch that come to a group: one frame for all of its aggregates, unless drops tell them apart."""
+
+_FEW = 20_000
+"""So many slices come to the driver."""
+_MULTIPLIES = re.compile(r"\b((pos)?explode|inline|stack)(_outer)?\s*\(", re.IGNORECASE)
+"""Functions that make several rows of one."""
 
 
 @dataclass(frozen=True)
@@ -66,12 +73,18 @@ class SliceState:
         self.graph = graph
         self.named = named_groups(graph)
         self.store = SliceStore(spark, folder, path, shapes, threads=2, called="jettison-slices")
+        self.of_late: dict[tuple[str, ...], int] = {}
+        """How many slices the rows that come to some aggregates made of late, in this run."""
         check_groups(folder, {member.name: name for name in shapes for member in shapes[name].group.members})
         for name, shape in shapes.items():
             check_shape(self.store.logs[name].latest(), shape.told())
 
     def close(self) -> None:
         self.store.close()
+
+    def saw(self, of: tuple[str, ...], slices: int) -> None:
+        """Remember how many slices a batch made; after a quiet one, not much fewer are expected."""
+        self.of_late[of] = max(slices, self.of_late.get(of, 0) // 2)
 
     def of_batch(self, batch: int, session: SparkSession) -> BatchSlices:
         """The aggregates of one batch; its frames belong to a session of their own."""
@@ -212,7 +225,9 @@ class BatchSlices:
         named = [(member, self._state.named[member]) for member in of if member in self._state.named]
         others += group_metrics(shape, self.batch_rows) if estimated else []
         others += [metric for index, (_, cells) in enumerate(named) for metric in named_metrics(index, cells)]
-        seen, written = self._write(shape, name, slices, kept, others, needed)
+        few = self._few(shape, of)
+        seen, written = self._write(shape, name, slices, kept, others, needed, few=few)
+        self._state.saw(of, seen.get("rows") or 0)
         counts = {member: seen.get(f"late{index}") or 0 for index, member in enumerate(firsts)}
         part = None if written is None else SlicePart(name, *written, 0, of)
         sizes = {member: group_sample(seen) for member in estimated}
@@ -220,6 +235,14 @@ class BatchSlices:
         groups = {member: sample for member, sample in sizes.items() if sample is not None}
         timeless_rows, came = (seen.get(each) or 0 for each in ("timeless", "came"))
         return _Written(name, of, part, seen.get("newest"), counts, timeless_rows, came, groups)
+
+    def _few(self, shape: Shape, of: tuple[str, ...]) -> bool:
+        """Whether slices come to the driver: there were few of late, and if there are as many as rows, it bears them.
+
+        Behind joins, results of windows and the like there may be more rows than were read.
+        """
+        few = self._state.of_late.get(of, _FEW + 1) <= _FEW and _as_read(self._state.graph, shape.group.tail)
+        return few and fits_driver(shape.schema, shape.group.by, self.batch_rows)
 
     def _merge(self, shape: Shape, name: str, parts: tuple[SlicePart, ...]) -> _Merged:
         level, of = parts[0].level + 1, parts[0].of
@@ -230,13 +253,21 @@ class BatchSlices:
         return _Merged(parts, _Written(name, of, None if written is None else SlicePart(name, *written, level, of)))
 
     def _write(
-        self, shape: Shape, name: str, slices: DataFrame, kept: str, others: Sequence[str], first_us: int | None
+        self,
+        shape: Shape,
+        name: str,
+        slices: DataFrame,
+        kept: str,
+        others: Sequence[str],
+        first_us: int | None,
+        *,
+        few: bool = False,
     ) -> tuple[dict[str, Any], tuple[int, int, int] | None]:
         """Write slices; what was seen of them, and rows, first and last slice of what was kept, if anything was."""
         seen = Observation()
         metrics = (f"count({kept}) AS rows", f"min({kept}) AS from_us", f"max({kept}) AS to_us", *others)
         watched = slices.observe(seen, *map(F.expr, metrics))
-        self._store.write(shape.group.name, name, kept_slices(shape, watched, first_us))
+        self._store.write(shape.group.name, name, kept_slices(shape, watched, first_us), few=few)
         found = observed(seen)
         if not found.get("rows"):
             return found, None
@@ -279,6 +310,18 @@ class BatchSlices:
     def _needed_us(self, names: Iterable[str]) -> int | None:
         """The first slice that a later batch may need, for any of these aggregates."""
         return _least([self._marks.open_us(name) for name in names])
+
+
+def _as_read(graph: Graph, name: str) -> bool:
+    """Whether an operator gives no more rows than a source has: they are filtered and projected, nothing else."""
+    operator = graph.by_name[name]
+    while isinstance(operator, Where | Select | WithColumns):
+        if not isinstance(operator, Where):
+            made = operator.expressions if isinstance(operator, Select) else [each for _, each in operator.columns]
+            if any(_MULTIPLIES.search(str(each)) for each in made):
+                return False
+        operator = graph.by_name[operator.inputs[0]]
+    return isinstance(operator, Source)
 
 
 def _least(times: Sequence[int | None]) -> int | None:

@@ -6,23 +6,48 @@ what they do alike.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet
 from pyspark import inheritable_thread_target
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import (
+    BooleanType,
+    DateType,
+    NumericType,
+    StringType,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
 
 from jettison.errors import JettisonError, SinkError
-from jettison.spark.files import Folder
+from jettison.spark.files import Folder, LocalFolder
+from jettison.spark.observed import observed
 from jettison.spark.reasons import reason_of
 from jettison.spark.slice_log import SlicePart, SliceRecord
 from jettison.spark.slices import FAILED
 from jettison.spark.state_log import StateLog
 from jettison.statistics.samples import FailedWindows
+
+_MARKED = "mapreduce.fileoutputcommitter.marksuccessfuljobs"
+"""Whether a file says that a folder is complete: here the record does, and making one takes 14 ms on a local disk."""
+
+_FIXED = (BooleanType, DateType, NumericType, TimestampNTZType, TimestampType)
+_MOST_ROWS = 2_500_000
+
+
+def fits_driver(schema: StructType, by: Sequence[str], most_rows: int) -> bool:
+    """Whether so many slices could come to the driver: what they hold for their groups has a fixed size."""
+    held = [each.dataType for each in schema.fields if each.name not in by]
+    keys = [each.dataType for each in schema.fields if each.name in by]
+    fixed = all(isinstance(each, _FIXED) for each in held)
+    return most_rows <= _MOST_ROWS and fixed and all(isinstance(each, (*_FIXED, StringType)) for each in keys)
 
 
 class SliceStore:
@@ -34,6 +59,8 @@ class SliceStore:
         self.logs = {name: StateLog(folder, "aggregate", name, SliceRecord.from_json) for name in names}
         self._spark = spark
         self._path = path
+        self._folder = folder
+        self._local = isinstance(folder, LocalFolder)
         self._nothing: dict[str, DataFrame] = {}  # by aggregate: made once, as most batches close no window
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix=called)
 
@@ -44,13 +71,23 @@ class SliceStore:
         """Do something in a thread of its own, as a job of the run's session."""
         return self._pool.submit(inheritable_thread_target(self._spark)(work), *given)
 
-    def write(self, name: str, part: str, slices: DataFrame) -> None:
-        """Write a part; what a broken try of it has left is replaced."""
-        slices.write.mode("overwrite").parquet(f"{self._path}/{name}/{part}")
+    def write(self, name: str, part: str, slices: DataFrame, *, few: bool = False) -> None:
+        """Write a part; what a broken try of it has left is replaced.
+
+        A few slices come to the driver, which writes one file: on a local disk Hadoop's way takes 75 ms longer.
+        """
+        if few and self._local:
+            table, folder = slices.toArrow(), f"{name}/{part}"
+            self._folder.delete(folder)
+            Path(self._path, folder).mkdir(parents=True)
+            pyarrow.parquet.write_table(table, Path(self._path, folder, "slices.parquet"))
+            return
+        slices.write.mode("overwrite").option(_MARKED, False).parquet(f"{self._path}/{name}/{part}")
 
     def read(self, session: SparkSession, name: str, schema: StructType, parts: Iterable[SlicePart]) -> DataFrame:
         paths = [f"{self._path}/{name}/{part.name}" for part in parts]
-        return session.read.schema(schema).parquet(*paths)
+        reader = session.read.schema(schema).option("datetimeRebaseMode", "CORRECTED")  # as they were written
+        return reader.parquet(*paths)
 
     def no_results(self, name: str, session: SparkSession, make: Callable[[], DataFrame]) -> DataFrame:
         """No results of an aggregate, as a frame; `make` gives one where none is known of this session."""
@@ -92,12 +129,6 @@ def explained(name: str, batch: int) -> Iterator[None]:
             f"aggregate {name!r}: keeping the slices of batch {batch} failed ({type(error).__name__}: "
             f"{reason_of(error)}). It is not committed: mend the cause and start again; it is repeated with its plan."
         ) from error
-
-
-def observed(observation: Observation) -> dict[str, Any]:
-    """What an observation saw; nothing where nobody looked at the rows."""
-    handle: Any = observation._jo
-    return observation.get if handle.future().isCompleted() else {}
 
 
 def _same_session(one: Any, other: Any) -> bool:

@@ -19,9 +19,9 @@ from tests.spark.running import FREE, TRIGGER, TRIPS, Expected, ended, pairs, sa
 
 import jettison as jt
 from jettison.plan.plan import Plan, Random
-from jettison.spark import runtime
 from jettison.spark.files import Folder, HadoopFolder, LocalFolder, open_folder
 from jettison.spark.offsets import batch_rows
+from jettison.spark.run import Run
 from jettison.spark.sinks import CallableSink, as_sink
 from jettison.statistics.profile import Profile
 
@@ -129,7 +129,7 @@ def test_what_is_shed_is_exactly_what_the_plan_log_says(spark: SparkSession, tmp
     tight = Profile(costs, {"paid": 0.98, "dear": 0.3})
     once, again = tmp_path / "once", tmp_path / "again"
 
-    def start(folder: Path, **others: Any) -> tuple[runtime.Run, dict[str, Any]]:
+    def start(folder: Path, **others: Any) -> tuple[Run, dict[str, Any]]:
         sinks = {"fares": jt.memory(), "alerts": jt.parquet(str(folder / "alerts"))}
         run = jt.start(
             taxi(),
@@ -358,7 +358,7 @@ def test_calibration_measures_once_and_a_restart_remembers(
         slow.select("zone").output("zones")
         return net
 
-    def start(rows: int) -> runtime.Run:
+    def start(rows: int) -> Run:
         stream = running.trips(spark, rows, 5000)
         sinks = {"alerts": jt.spark_format("noop"), "zones": jt.spark_format("noop")}
         return jt.start(network(), {"trips": stream}, sinks, trigger="1 second", checkpoint=str(tmp_path))
@@ -382,7 +382,7 @@ def test_calibration_measures_once_and_a_restart_remembers(
     def never(*_: object) -> None:
         raise AssertionError("measured again")
 
-    monkeypatch.setattr(runtime, "calibrate", never)
+    monkeypatch.setattr("jettison.spark.run.calibrate", never)
     second = start(10_000)
     assert second.shared == {"slow"}
     assert second.controller.profile == profile
@@ -391,7 +391,7 @@ def test_calibration_measures_once_and_a_restart_remembers(
 
 
 def test_a_saved_profile_of_other_operators_is_not_used(spark: SparkSession, tmp_path: Path) -> None:
-    def start(name: str, rows: int) -> runtime.Run:
+    def start(name: str, rows: int) -> Run:
         net = jt.Network("changing")
         net.source("trips", **TRIPS).where("fare > 0", name=name).output("out")
         full = Profile({"trips": 0.1, name: 0.1, "out": 0.1}, {})

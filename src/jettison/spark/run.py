@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
 import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
@@ -16,141 +14,35 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from jettison.control.loop import Controller, Settings
 from jettison.errors import JettisonError, SourceError, StartError
-from jettison.network.declare import Network
-from jettison.network.durations import duration_ms
 from jettison.network.estimated import weighed
 from jettison.network.graph import Graph
-from jettison.network.kafka import Kafka
 from jettison.network.marks import BatchMarks
 from jettison.plan.plan import Plan
 from jettison.plan.problem import Problem
-from jettison.plan.shedders import SEMANTIC
 from jettison.plan.stale import Fresh
 from jettison.plan.window_decisions import decisions_of
-from jettison.spark.aside import ShedSinks
 from jettison.spark.batch import BatchRunner
 from jettison.spark.calibrate import LEAST_ROWS, assumed_profile, calibrate
 from jettison.spark.checkpoint import Checkpoint
-from jettison.spark.checks import check_compiles, check_paths, check_sinks, check_statics, opened
-from jettison.spark.count_state import CountState
 from jettison.spark.freshness import Ages, count_fresh
 from jettison.spark.groups import count_groups
-from jettison.spark.join_state import JoinState
 from jettison.spark.kafka import hint
 from jettison.spark.live import LiveView
-from jettison.spark.logs import Ledger, Logged
+from jettison.spark.logs import Ledger, Logged, shed_entries
 from jettison.spark.metrics import Metrics
 from jettison.spark.offsets import end_offsets
-from jettison.spark.reading import Reader, Reading
+from jettison.spark.reading import Reader, Reading, of_what_was_read
 from jettison.spark.reasons import reason_of
 from jettison.spark.relations import file_frames, reads_files, tell_rows
 from jettison.spark.report import Report, Totals
-from jettison.spark.sinks import ParquetSink, as_sink
 from jettison.spark.slice_state import SliceState
-from jettison.spark.state_kinds import check_kinds, remember_kinds
-from jettison.spark.stream import check_sources, is_bare, merge, split
+from jettison.spark.stream import merge, split
 from jettison.statistics.estimators import Smoothed
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample
 
 _REMEMBER_EVERY = 20
 _HISTORY = 10_000
-
-
-def start(
-    network: Network | Graph,
-    sources: Mapping[str, DataFrame | Kafka] | None = None,
-    sinks: Mapping[str, Any] | None = None,
-    *,
-    trigger: str = "1 second",
-    headroom: float = 0.9,
-    checkpoint: str | None = None,
-    shedding: bool = True,
-    shedder: str = SEMANTIC,
-    stale: str | None = None,
-    profile: Profile | None = None,
-    learn: bool = True,
-    shared: Iterable[str] | None = None,
-    statics: Mapping[str, DataFrame] | None = None,
-    rejects: Any = None,
-    on_shed: Mapping[str, Any] | None = None,
-    metrics_port: int | None = None,
-    live: bool = False,
-    spark: SparkSession | None = None,
-) -> Run:
-    """Run a network. Nothing is shed while batches fit into `headroom` x `trigger`.
-
-    Parameters
-    ----------
-    sources
-        A streaming DataFrame, or a Kafka topic, for every source that is not declared with one.
-    sinks
-        A sink, a Kafka topic, or a function of (DataFrame, batch id), for every output.
-    checkpoint
-        Where the run keeps what it needs to go on after a failure; a temporary folder when left out.
-    shedding
-        False measures and reports, but drops nothing.
-    shedder
-        Who plans: "semantic" (by value where outputs are valued), "random", "exact", or a rule of `plan.shedders`.
-    stale
-        The age, such as "1 minute", from which on rows are worth nothing: in an overload they go first. For outputs
-        whose QoS does not say.
-    profile
-        Costs as known from elsewhere; by default they are measured on the first batch of some size.
-    learn
-        Refine costs while running. False keeps those of the profile: the same rows then get the same plan.
-    shared
-        With a profile: the operators whose rows are persisted because several outputs read them.
-    statics
-        The tables that joins name.
-    rejects
-        A sink for rows that do not parse; by default they are kept as parquet in the checkpoint.
-    on_shed
-        Sinks for what is shed, by arc (`trips`, `paid>alerts`) or by output (what is shed on the way to it).
-    metrics_port
-        Serve Prometheus metrics on this port of the loopback address.
-    live
-        Show a line with the state of the run in the terminal.
-    spark
-        The session, where no DataFrame tells it; by default the active one.
-    """
-    graph = network.graph if isinstance(network, Network) else network
-    graph = graph if stale is None else graph.with_stale(stale)
-    graph, frames, spark = opened(graph, sources or {}, spark)
-    graph.check_complete()
-    settings = Settings(duration_ms(trigger, "trigger"), headroom, shedding, shedder=shedder, learn=learn)
-    check_sources(graph, frames)
-    chosen = check_sinks(graph, sinks or {})
-    shed_sinks = ShedSinks(graph, on_shed or {})
-    rejects_sink = None if rejects is None else as_sink("rejects", rejects)
-    check_paths({**chosen, **{f"on_shed {n}": s for n, s in shed_sinks.sinks.items()}, "rejects": rejects_sink})
-    tables = check_statics(graph, statics or {})
-    kept = check_compiles(spark, graph, frames, tables)
-    if profile is not None:
-        profile.check(graph)
-        profile = profile.completed(graph)
-    folder = Checkpoint(checkpoint or tempfile.mkdtemp(prefix="jettison-"), graph, spark)
-    metrics, runner, reader = None, None, None
-    try:
-        metrics = None if metrics_port is None else Metrics(metrics_port)
-        aside = rejects_sink or ParquetSink(f"{folder.path}/rejects")
-        check_kinds(folder.state_folder, kept.kinds)
-        joins = JoinState(spark, folder.state_folder, folder.state_path, kept.sides) if kept.sides else None
-        state = (folder.state_folder, folder.state_path)
-        slices = SliceState(spark, graph, *state, kept.slices) if kept.slices else None
-        counts = CountState(spark, *state, kept.counts) if kept.counts else None
-        remember_kinds(folder.state_folder, kept.kinds)
-        runner = BatchRunner(spark, graph, chosen, tables, aside, shed_sinks, joins, slices, counts)
-        reader = Reader(spark, graph, folder, countable=all(is_bare(frame) for frame in frames.values()))
-        run = Run(spark, graph, runner, reader, tables, settings, folder, profile, shared, metrics, live, slices)
-        run.begin(frames)
-        return run
-    except BaseException:
-        for part in (metrics, runner, reader):
-            if part is not None:
-                part.close()
-        folder.close()
-        raise
 
 
 class Run:
@@ -359,7 +251,7 @@ class Run:
                 self.controller.groups.update(counted)
                 calibrating_s += time.time() - before  # once after a start: no batch takes that
             decided = self.controller.decide(rows, now_ms, fresh=fresh, marks=self._marks(batch))
-            plan = self.controller.plan = _of_what_was_read(self.graph, decided, reading)
+            plan = self.controller.plan = of_what_was_read(self.graph, decided, reading)
             offsets = end_offsets(self._checkpoint.spark_folder, batch)
             self._checkpoint.plans.write(
                 Logged(
@@ -406,7 +298,7 @@ class Run:
         ages = [seen.latency_ms[-1] for seen in measured.outputs.values() if seen.latency_ms]
         cut = bool(plan.stale) or any(reading.stale.values())
         self._ages.delivered(max(ages, default=0.0) / 1000, ended_s=ended, cut=cut)
-        self._checkpoint.ledger.write(batch, _entries(sample, plan))
+        self._checkpoint.ledger.write(batch, shed_entries(sample, plan))
         self._show(sample, plan)
         self.controller.record(sample)
         if self._calibrated and batch % _REMEMBER_EVERY == 0:
@@ -488,53 +380,3 @@ class Run:
             self.metrics.record(sample, plan, problem.load_us / problem.budget_us)
         if self._view is not None:
             self._view.update(sample, plan)
-
-
-def _entries(sample: BatchSample, plan: Plan) -> list[dict[str, Any]]:
-    """The ledger's rows of one batch."""
-    entries = [
-        {
-            "batch": sample.batch,
-            "arc": arc,
-            "rows_in": rows,
-            "rows_shed": rows - kept,
-            "reason": plan.reason if rows > kept else "",
-            "plan_row": plan.row,
-        }
-        for arc, (rows, kept) in sample.arcs.items()
-    ]
-    for source, count in sample.rejected.items():
-        if count:
-            rejected = {"rows_in": sample.rows_in[source], "rows_shed": count, "reason": "does not parse"}
-            entries.append({"batch": sample.batch, "arc": source, **rejected, "plan_row": plan.row})
-    for source, skipped in sample.skipped.items():
-        stale = sample.stale.get(source, 0)
-        for count, reason in ((stale, "stale, passed over unread"), (skipped - stale, "passed over unread")):
-            if count:
-                unread = {"rows_in": sample.rows_in[source] + skipped, "rows_shed": count, "reason": reason}
-                entries.append({"batch": sample.batch, "arc": source, **unread, "plan_row": plan.row})
-    for source, count in sample.gone.items():
-        lost = {"rows_in": sample.rows_in[source] + count, "rows_shed": count, "reason": "gone before it was read"}
-        entries.append({"batch": sample.batch, "arc": source, **lost, "plan_row": plan.row})
-    return entries
-
-
-def _of_what_was_read(graph: Graph, plan: Plan, reading: Reading) -> Plan:
-    """The plan with the shares that outputs get of what arrived, records passed over unread included.
-
-    Those that were stale are worth nothing.
-    """
-    if not any(reading.skipped.values()):
-        return plan
-    delivered, worth = {}, {}
-    for output in graph.outputs:
-        above = [source.name for source in graph.sources if output.name in graph.outputs_below(source.name)]
-        read = sum(reading.rows[name] for name in above)
-        arrived = read + sum(reading.skipped.get(name, 0) for name in above)
-        fresh = arrived - sum(reading.stale.get(name, 0) for name in above)
-        share = plan.delivered.get(output.name, 1.0)
-        delivered[output.name] = share * read / arrived if arrived else share
-        if output.name in plan.worth or fresh < arrived:
-            worth[output.name] = plan.worth.get(output.name, share) * (read / fresh if fresh else 1.0)
-    why = "stale" if reading.stale == reading.skipped else "reading alone is too much"
-    return replace(plan, delivered=delivered, worth=worth, reason=plan.reason if plan.sheds else why)

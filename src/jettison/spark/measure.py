@@ -1,0 +1,190 @@
+"""What a batch's jobs told: rows by arc and output, latencies, values, and how far event times have got."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import DataFrame, Observation
+
+from jettison.network.graph import Graph
+from jettison.network.operators import Output, Source
+from jettison.network.schema import quoted
+from jettison.network.slices import complete_after_us
+from jettison.plan.plan import Plan
+from jettison.spark.compile import Compiler, newest_place, tail_place
+from jettison.spark.drops import ALL, IDENTITY, TIME, passes
+from jettison.spark.observed import observed_if_at_all, observed_within
+from jettison.spark.raw import dropped_raw, newest_metric
+from jettison.spark.values import value_metrics, value_samples, valued_columns
+from jettison.statistics.samples import LATENCY_QUANTILES, FailedWindows, GroupSample, OutputSample, ValueSample
+
+_SAMPLE_MASK = 63
+_ACCURACY = 200
+
+
+@dataclass
+class Measured:
+    """What a batch's jobs told."""
+
+    arcs: dict[str, tuple[int, int]] = field(default_factory=dict)
+    outputs: dict[str, OutputSample] = field(default_factory=dict)
+    rejected: dict[str, int] = field(default_factory=dict)
+    timeless: dict[str, int] = field(default_factory=dict)
+    values: dict[str, ValueSample] = field(default_factory=dict)
+    late: dict[str, int] = field(default_factory=dict)
+    failed: dict[str, FailedWindows] = field(default_factory=dict)
+    parts_ms: dict[str, float] = field(default_factory=dict)
+    groups: dict[str, GroupSample] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Written:
+    """An output's job that is done."""
+
+    observation: Observation
+    timed: bool
+    started_s: float
+    ended_s: float
+
+
+def output_metrics(graph: Graph, output: Output, *, timed: bool) -> list[str]:
+    """What is observed of an output's rows, in SQL: how many, their values, and event times in a sample of one row in
+    64 with the exact ends."""
+    columns = valued_columns(graph, output.name)
+    values = [item for number, name in enumerate(columns) for item in value_metrics(number, quoted(name))]
+    if not timed:
+        return ["count(1) AS rows", *values]
+    inner = ", ".join(f"{1 - share:.2f}" for share in LATENCY_QUANTILES[1:-1])
+    sampled = f"CASE WHEN {IDENTITY} & {_SAMPLE_MASK} = 0 THEN unix_micros({TIME}) END"
+    return [
+        "count(1) AS rows",
+        f"min({TIME}) AS oldest",
+        f"max({TIME}) AS newest",
+        f"percentile_approx({sampled}, array({inner}), {_ACCURACY}) AS times",
+        *values,
+    ]
+
+
+class Measuring:
+    """Reads what was observed of one batch. Where Spark has nothing to tell, a job of its own counts again."""
+
+    def __init__(
+        self, graph: Graph, compiler: Compiler, raw: Mapping[str, DataFrame], plan: Plan, rows: Mapping[str, int]
+    ) -> None:
+        self._graph = graph
+        self._compiler = compiler
+        self._counted = compiler.counted
+        self._raw = raw
+        self._plan = plan
+        self._rows = rows
+
+    def newest_us(self) -> dict[str, int]:
+        """How far event times have got, by operator whose rows come to windows or joins of streams, rows that were shed
+        included."""
+        found = {}
+        for name in self._compiler.timed:
+            seen = self._counts(newest_place(name) if name in self._counted.newest else name)
+            if not seen and name in {*self._counted.newest, *self._counted.sources}:
+                seen = self._newest_again(name)
+            if seen.get("newest") is not None:
+                found[name] = int(seen["newest"])
+        return found
+
+    def measured(self, finished: Mapping[str, Written]) -> Measured:
+        """What sources, arcs and outputs tell, once all outputs are written."""
+        measured = Measured()
+        for source in self._graph.sources:
+            self._add_source(measured, source)
+        for arc in self._counted.arcs:
+            seen = self._counts(arc) or self._arc_again(arc)
+            measured.arcs[arc] = (seen.get("rows", 0), seen.get("kept", 0))
+        for output in self._graph.outputs:
+            if output.name in finished:
+                self._add_output(measured, output, finished[output.name])
+            else:
+                measured.outputs[output.name] = OutputSample(0)
+        return measured
+
+    def add_slices(self, measured: Measured, came: Mapping[str, int]) -> None:
+        """Add what slices tell: the rows that came to each aggregate."""
+        for name, rows in came.items():
+            for arc in self._graph.arcs_into(name):
+                if (condition := passes(arc, self._plan)) is not None:
+                    before = rows if condition == ALL else self._rows_before(measured, arc)
+                    measured.arcs[arc] = (max(rows, before), rows)
+
+    def _add_source(self, measured: Measured, source: Source) -> None:
+        name = source.name
+        seen = self._counts(name)
+        whole = name not in self._plan.arcs
+        kept = self._rows[name] if whole else seen.get("kept", 0)
+        if not whole and name in self._counted.sources and not seen:
+            # the sink did not look at its rows, or no row passed
+            again = self._counted.again.get(name)
+            kept = self._dropped_raw(source).count() if again is None else again
+        # a partition that is computed twice (a lost executor) is counted twice
+        measured.arcs[name] = (self._rows[name], min(kept, self._rows[name]))
+        measured.rejected[name] = seen.get("rejected", 0)
+        measured.timeless[name] = seen.get("timeless", 0)
+        measured.values |= value_samples(self._graph, name, seen)
+
+    def _add_output(self, measured: Measured, output: Output, written: Written) -> None:
+        seen = observed_if_at_all(written.observation)
+        complete_s = complete_after_us(self._graph, output.name) / 1e6
+        latency = _latency_ms(seen, written.ended_s - complete_s) if written.timed and seen else None
+        measured.outputs[output.name] = OutputSample(seen.get("rows", 0), latency)
+        measured.values |= value_samples(self._graph, output.name, seen)
+        for arc in self._graph.arcs_into(output.name):
+            if passes(arc, self._plan) == ALL:
+                measured.arcs[arc] = (seen.get("rows", 0), seen.get("rows", 0))
+        measured.parts_ms[output.name] = 1000 * (written.ended_s - written.started_s)
+
+    def _counts(self, place: str) -> dict[str, Any]:
+        """What was counted at a source or an arc."""
+        observation = self._counted.by_place().get(place)
+        if observation is None:
+            return {}
+        persisted = self._counted.within.get(place)
+        return observed_if_at_all(observation) if persisted is None else observed_within(observation, persisted)
+
+    def _rows_before(self, measured: Measured, arc: str) -> int:
+        """The rows that came to a drop before slices."""
+        tail = arc.rpartition(">")[0]
+        if tail in measured.rejected:
+            return measured.arcs[tail][1] - measured.rejected[tail]
+        seen = self._counts(tail_place(tail))
+        return int(seen["rows"]) if seen else self._compiler.operator(tail).count()
+
+    def _newest_again(self, name: str) -> dict[str, Any]:
+        """How far times have got where no row passed, and what was observed of them was cut off with them."""
+        if name not in self._raw:
+            row = self._compiler.operator(name).selectExpr(newest_metric(TIME)).first()
+            return {} if row is None else row.asDict()
+        newest = Observation()
+        source = next(each for each in self._graph.sources if each.name == name)
+        self._counted.again[name] = self._dropped_raw(source, newest).count()
+        return observed_if_at_all(newest)
+
+    def _arc_again(self, arc: str) -> dict[str, Any]:
+        """What reached an arc and passed its drop, where the sink below did not look at its rows."""
+        metrics = ("count(1) AS rows", f"count_if({passes(arc, self._plan)}) AS kept")
+        row = self._compiler.operator(arc.rpartition(">")[0]).selectExpr(*metrics).first()
+        return {} if row is None else row.asDict()
+
+    def _dropped_raw(self, source: Source, newest: Observation | None = None) -> DataFrame:
+        raw = self._raw[source.name]
+        return dropped_raw(source, raw, raw.columns, self._plan, self._compiler.known, newest=newest)
+
+
+def _latency_ms(seen: Mapping[str, Any], ended_s: float) -> tuple[float, ...] | None:
+    if seen.get("oldest") is None:
+        return None
+    oldest_s, newest_s = seen["oldest"].timestamp(), seen["newest"].timestamp()
+    times = seen.get("times")
+    if times is None:
+        inner = [newest_s - share * (newest_s - oldest_s) for share in LATENCY_QUANTILES[1:-1]]
+    else:
+        inner = [micros / 1e6 for micros in times]
+    return tuple(max(0.0, 1000 * (ended_s - moment)) for moment in (newest_s, *inner, oldest_s))
