@@ -23,6 +23,7 @@ from jettison.app.cli import app
 from jettison.app.plan import chosen_rows
 from jettison.errors import StartError
 from jettison.experiments import harness
+from jettison.experiments.ports import HOST, free_ports
 from jettison.network.spec import read_spec
 
 if TYPE_CHECKING:
@@ -551,13 +552,20 @@ def test_run_ends_after_so_many_seconds(spark: SparkSession, tmp_path: Path, mon
     assert not spark.streams.active
 
 
+@core
+def test_a_broker_on_a_port_that_is_in_use() -> None:
+    with socket.create_server((HOST, 0)) as taken:
+        port = taken.getsockname()[1]
+        result = jettison("kafka", "--port", port)
+    assert result.exit_code == 1
+    assert f"port {port} on 127.0.0.1 is in use" in " ".join(result.stderr.split())
+
+
 @pytest.mark.kafka
 @pytest.mark.slow
 @pytest.mark.skipif(os.environ.get("JETTISON_SKIP_KAFKA") == "1", reason="JETTISON_SKIP_KAFKA=1")
 def test_the_kafka_example_reads_from_the_broker_that_jettison_starts(tmp_path: Path) -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = str(probe.getsockname()[1])
+    port = str(free_ports(1)[0])
     example = tmp_path / "kafka.yaml"
     example.write_text((TAXI.parent / "kafka.yaml").read_text().replace("9092", port))
     broker = started("kafka", "--port", port, "--rate", 500, cwd=tmp_path)

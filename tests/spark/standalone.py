@@ -14,7 +14,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -29,6 +28,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.conftest import QUICK_START
+
+from jettison.experiments.ports import free_ports
 
 LOOPBACK = "127.0.0.1"
 START_TIMEOUT_S = 120.0
@@ -108,7 +109,7 @@ def standalone_cluster(workers: int = 2, cores: int = 1, memory: str = "1g") -> 
     folder = Path(tempfile.mkdtemp(prefix="jettison-cluster-"))
     daemons: list[Daemon] = []
     try:
-        port, web_port = _free_ports(2)
+        port, web_port = free_ports(2)
         master = _start(
             "master",
             folder,
@@ -197,12 +198,3 @@ def _wait_for(condition: Callable[[], bool], what: str, daemons: list[Daemon]) -
 def _open(url: str) -> HTTPResponse:
     # No proxy, whatever the environment says: the address is on loopback.
     return urllib.request.build_opener(urllib.request.ProxyHandler({})).open(url, timeout=5)
-
-
-def _free_ports(count: int) -> list[int]:
-    """Ports that are free now, all different: held open together, then released."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind((LOOPBACK, 0))
-        return [each.getsockname()[1] for each in sockets]

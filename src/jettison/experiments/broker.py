@@ -6,6 +6,7 @@ For tests, experiments and for trying things out. Its data is gone when the fold
 from __future__ import annotations
 
 import base64
+import shutil
 import socket
 import subprocess
 import time
@@ -20,10 +21,11 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic  # type: ignore[attr-defined]  # they are there
 
 from jettison.errors import StartError
+from jettison.experiments.ports import HOST, free_ports, is_free
 from jettison.spark.jars import Jar, fetch, java
 
 VERSION = "4.3.1"
-_HOST = "127.0.0.1"
+_TRIES = 3  # another program may take a port between its choice and its use
 _START_S = 60.0
 _STOP_S = 20.0
 _SETTINGS = """\
@@ -60,13 +62,15 @@ class Broker:
 
     def __init__(self, folder: Path, port: int | None = None) -> None:
         self._folder = folder
-        self.port = port or free_port()
-        self._controller = free_port()
+        self._settings = folder / "server.properties"
+        self._data = folder / "data"
+        self._given = port
+        self.port = port or free_ports(1)[0]
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def servers(self) -> str:
-        return f"{_HOST}:{self.port}"
+        return f"{HOST}:{self.port}"
 
     def __enter__(self) -> Broker:
         self.start()
@@ -79,14 +83,31 @@ class Broker:
 
     def start(self) -> None:
         """Start it, or start it again on what it holds, and wait until it answers."""
+        if self._settings.exists():
+            return self._run()
+        for tries_left in reversed(range(1 if self._given else _TRIES)):
+            try:
+                self._format()
+                return self._run()
+            except StartError:
+                if not tries_left:
+                    raise
+                shutil.rmtree(self._data, ignore_errors=True)
+                self.port = free_ports(1)[0]
+                self.__dict__.pop("_admin", None)
+
+    def _format(self) -> None:
+        if not is_free(self.port):
+            raise StartError(f"port {self.port} on {HOST} is in use: choose another one, or end what uses it.")
         self._folder.mkdir(parents=True, exist_ok=True)
-        settings = self._folder / "server.properties"
-        if not settings.exists():
-            places = {"host": _HOST, "port": self.port, "controller": self._controller, "data": self._folder / "data"}
-            settings.write_text(_SETTINGS.format(**places))
-            cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-            self._java("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(settings)).wait()
-        self._process = self._java("kafka.Kafka", str(settings))
+        places = {"host": HOST, "port": self.port, "controller": free_ports(1)[0], "data": self._data}
+        self._settings.write_text(_SETTINGS.format(**places))
+        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        if self._java("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self._settings)).wait() != 0:
+            raise StartError(f"the Kafka broker cannot use {self._folder}: {self._reason()}")
+
+    def _run(self) -> None:
+        self._process = self._java("kafka.Kafka", str(self._settings))
         try:
             self._wait_until_it_answers(self._process)
         except BaseException:
@@ -96,10 +117,17 @@ class Broker:
     def _wait_until_it_answers(self, process: subprocess.Popen[bytes]) -> None:
         deadline = time.monotonic() + _START_S
         while not self._answers():
-            if process.poll() is not None or time.monotonic() > deadline:
-                log = (self._folder / "broker.log").read_text(errors="replace").strip().splitlines()
-                raise StartError(f"the Kafka broker does not start on {self.servers}: {log[-1] if log else 'no log'}")
+            if process.poll() is not None:
+                raise StartError(f"the Kafka broker does not start on {self.servers}: {self._reason()}")
+            if time.monotonic() > deadline:
+                raise StartError(f"the Kafka broker on {self.servers} does not answer within {_START_S:.0f} s.")
             time.sleep(0.1)
+
+    def _reason(self) -> str:
+        """The last errors in its log, without their traces."""
+        log = (self._folder / "broker.log").read_text(errors="replace").splitlines()
+        told = [line for line in log if "Exception" in line and not line.startswith("\t")]
+        return " | ".join(told[-2:]) or (log[-1] if log else "it says nothing.")
 
     def stop(self) -> None:
         """End it in good order."""
@@ -165,7 +193,7 @@ class Broker:
 
     def _answers(self) -> bool:
         try:
-            with socket.create_connection((_HOST, self.port), timeout=1):
+            with socket.create_connection((HOST, self.port), timeout=1):
                 pass
             return bool(self._admin.list_topics(timeout=2).brokers)
         except (OSError, KafkaException):
@@ -183,12 +211,6 @@ class Broker:
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
             )
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((_HOST, 0))
-        return int(probe.getsockname()[1])
 
 
 def _client(servers: str) -> dict[str, str | int | float]:
