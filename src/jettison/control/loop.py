@@ -10,7 +10,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
+from jettison.control.making_up import Decided, made_up
 from jettison.control.named_sizes import before_drops, with_masses
 from jettison.control.probing import Probes
 from jettison.control.schedules import closed, most_without_closing, planned_rows, scheduled
@@ -47,7 +49,6 @@ _MOST_READING_SHARE = 0.4
 _LEAST_READ_SHARE = 0.01
 _REBUILD_CHANGE_SHARE = 0.05
 _REBUILD_TIME_SHARE = 0.005
-_MOST_TRIES = 5
 _HUNG_TIMES = 5.0
 """A batch that takes so many times as long as predicted hung somewhere: that says nothing of costs, unless the next
 one takes as long."""
@@ -117,9 +118,6 @@ class Controller:
         self._rows: Mapping[str, float] = {}
         self._sending: frozenset[str] = frozenset()
         self._hung = False
-        self._needed_us = 0.0
-        self._more_us = 0.0
-        """What a plan must save, and what is asked for beyond that because some groups keep their windows."""
         self._shedder = shedder_named(settings.shedder)
         self.stale_limits = when_planned(stale_limits(graph), settings.budget_us / 1e6)
         self._build({}, None)
@@ -175,66 +173,45 @@ class Controller:
         `marks` how far windows have got: then windows to drop are chosen, and those that were stay so.
         """
         self._learn_rates(rows, now_ms)
-        self._more_us = 0.0
-        plan = self._decide(rows, queues, fresh)
+        decided = self._decide(rows, queues, fresh)
         if marks is not None:
             named = with_masses(self._named, self.groups)
-            if any(name in plan.fates and cells.masses for name, cells in named.items()):
-                plan = self._making_up(plan, named, lambda: self._decide(rows, queues, fresh))
-            plan = self._probed(plan, self._probes.tried(closed(plan), marks.newest_us))
-            plan = self._told_apart(plan, named)
+            if any(name in decided.plan.fates and cells.masses for name, cells in named.items()):
+                decided = self._making_up(decided, named, partial(self._decide, rows, queues, fresh))
+            plan = self._probed(decided, self._probes.tried(closed(decided.plan), marks.newest_us))
+            plan = self._told_apart(plan, named, decided.rows)
             plan = scheduled(self._decisions, plan, self.fates, marks)
             self.fates = plan.fates
+        else:
+            plan = decided.plan
+        self._rows, self.infeasible = decided.rows, decided.infeasible
         plan = stratified(self.graph, plan, self.groups, self._covered_us(marks))
         self.plan = plan
         return plan
 
-    def _told_apart(self, plan: Plan, named: Mapping[str, Cells]) -> Plan:
-        problem = Problem(self.graph, self.profile, self._rows, self.settings.budget_us)
+    def _told_apart(self, plan: Plan, named: Mapping[str, Cells], rows: Mapping[str, float]) -> Plan:
+        problem = Problem(self.graph, self.profile, rows, self.settings.budget_us)
         return told_apart(problem, plan, named, by_value=self.settings.shedder == SEMANTIC)
 
-    def _making_up(self, first: Plan, named: Mapping[str, Cells], decide: Callable[[], Plan]) -> Plan:
-        """A plan that saves enough though groups with gaps of their own keep their windows: while it does not, more is
-        asked for, so that other queries lose more, and what costs most is closed. If that is not enough either it is
-        said so, and more goes only where it helps."""
-        rows, needed_us = self._rows, self._needed_us
-        slack_us = self.settings.waste_share * self.settings.budget_us
-        best, best_us = first, self._told_apart(first, named).saves_us
-        if first.stale or self.infeasible is not None or best_us >= needed_us - slack_us:
+    def _making_up(self, first: Decided, named: Mapping[str, Cells], decide: Callable[[float], Decided]) -> Decided:
+        """The decision with others making up for what groups with gaps of their own keep, as far as they can."""
+        if first.plan.stale or first.infeasible is not None:
             return first
 
-        def asked(more_us: float) -> tuple[Plan, float, bool]:
-            """A plan for so much more than is needed, what it saves indeed, and whether there is no more to ask for."""
-            self._more_us = more_us
-            plan = replace(decide(), reason=first.reason)
-            nothing_left = self.infeasible is not None
-            self._rows, self._needed_us, self.infeasible = rows, needed_us, None
-            return plan, self._told_apart(plan, named).saves_us, nothing_left
+        def saves_us(plan: Plan) -> float:
+            return self._told_apart(plan, named, first.rows).saves_us
 
-        too_little_us, enough_us = 0.0, needed_us - best_us
-        for _ in range(_MOST_TRIES):
-            plan, saves_us, nothing_left = asked(enough_us)
-            if saves_us > best_us + slack_us:
-                best, best_us = plan, saves_us
-            if best_us >= needed_us - slack_us or nothing_left:
-                break
-            too_little_us, enough_us = enough_us, 2 * enough_us
-        for _ in range(_MOST_TRIES):
-            if best_us <= needed_us + slack_us:
-                break
-            plan, saves_us, _ = asked((too_little_us + enough_us) / 2)
-            if saves_us >= needed_us - slack_us:
-                enough_us, best, best_us = self._more_us, plan, saves_us
-            else:
-                too_little_us = self._more_us
-        if best_us < needed_us - slack_us:
-            groups = ", ".join(repr(value) for name in best.fates if name in named for value in named[name].names)
-            self.infeasible = (
-                f"what is kept of groups with gaps of their own ({groups}) leaves {(needed_us - best_us) / 1000:.0f} "
-                f"ms above the budget of {self.settings.budget_us / 1000:.0f} ms. Allow them longer gaps, "
+        slack_us = self.settings.waste_share * self.settings.budget_us
+        plan, lacks_us = made_up(first, decide, saves_us, slack_us)
+        infeasible = None
+        if lacks_us:
+            groups = ", ".join(repr(value) for name in plan.fates if name in named for value in named[name].names)
+            infeasible = (
+                f"what is kept of groups with gaps of their own ({groups}) leaves {lacks_us / 1000:.0f} ms above the "
+                f"budget of {self.settings.budget_us / 1000:.0f} ms. Allow them longer gaps, "
                 f"or use a longer trigger or more cores."
             )
-        return best
+        return replace(first, plan=replace(plan, reason=first.plan.reason), infeasible=infeasible)
 
     def groups_to_count(self, rows: Mapping[str, int]) -> frozenset[str]:
         """The aggregates whose groups should be counted before so many rows are shed, as nothing is known of them."""
@@ -259,47 +236,56 @@ class Controller:
         """Go on from a plan that was logged."""
         self.plan, self.fates = plan, plan.fates
 
-    def _decide(self, rows: Mapping[str, float], queues: Mapping[str, float] | None, fresh: Fresh | None) -> Plan:
+    def _decide(
+        self,
+        rows: Mapping[str, float],
+        queues: Mapping[str, float] | None,
+        fresh: Fresh | None,
+        more_us: float = 0.0,
+    ) -> Decided:
+        """The plan for a batch, one that saves `more_us` than is needed."""
         if all(decision.counts_rows for decision in self._decisions.by_aggregate.values()):
-            return self._planned(rows, queues, fresh)  # no tuple goes by window
+            return self._planned(rows, queues, fresh, more_us)  # no tuple goes by window
         arriving = self._arriving()
-        melting = planned_rows(rows, arriving, self.settings.melt_rate)
-        plan = self._planned(melting, queues, fresh)
-        if not closed(plan) and self.infeasible is None:
-            return plan
-        steady = self._planned(planned_rows(rows, arriving, 0.0), queues, fresh)
+        melting = self._planned(planned_rows(rows, arriving, self.settings.melt_rate), queues, fresh, more_us)
+        if not closed(melting.plan) and melting.infeasible is None:
+            return melting
+        steady = self._planned(planned_rows(rows, arriving, 0.0), queues, fresh, more_us)
         known = any(arriving.values())
-        if self.infeasible is not None or (closed(steady) and known):
+        if steady.infeasible is not None or (closed(steady.plan) and known):
             return steady
         # for the sake of what is left over from before, or of a first batch, nothing is closed
-        drops = most_without_closing(self._decisions, plan)
-        problem = Problem(self.graph, self.profile, melting, self.settings.budget_us)
-        return replace(claimed(problem, drops, plan.reason), row=steady.row)
+        drops = most_without_closing(self._decisions, melting.plan)
+        problem = Problem(self.graph, self.profile, melting.rows, self.settings.budget_us)
+        plan = replace(claimed(problem, drops, melting.plan.reason), row=steady.plan.row)
+        return replace(steady, plan=plan)
 
-    def _probed(self, plan: Plan, names: Collection[str]) -> Plan:
+    def _probed(self, decided: Decided, names: Collection[str]) -> Plan:
         """The plan with these aggregates let in as their gaps allow, though it closes them."""
+        plan = decided.plan
         if not names:
             return plan
-        problem = Problem(self.graph, self.profile, self._rows, self.settings.budget_us)
+        problem = Problem(self.graph, self.profile, decided.rows, self.settings.budget_us)
         drops = most_without_closing(self._decisions, plan, names)
         if plan.stale:
             return replace(plan, drops=drops)
         return replace(claimed(problem, drops, plan.reason), row=plan.row)
 
-    def _planned(self, rows: Mapping[str, float], queues: Mapping[str, float] | None, fresh: Fresh | None) -> Plan:
+    def _planned(
+        self, rows: Mapping[str, float], queues: Mapping[str, float] | None, fresh: Fresh | None, more_us: float
+    ) -> Decided:
         """The plan for so many tuples, whatever they are: a batch, or what one interval brings."""
-        self._rows = rows
         problem = Problem(self.graph, self.profile, rows, self.settings.budget_us)
         judgement = self._judge(problem, queues or {})
-        self.infeasible = None
-        self._needed_us = 0.0
-        if not self.settings.shedding or not judgement.overloaded or judgement.excess_us <= 0:
-            return self.road_map.plan(0, rows, judgement.reason)
-        self._needed_us = judgement.excess_us
-        problem = problem.with_budget(problem.load_us - judgement.excess_us - self._more_us)
+        needed_us = judgement.excess_us
+        if not self.settings.shedding or not judgement.overloaded or needed_us <= 0:
+            return Decided(self.road_map.plan(0, rows, judgement.reason), rows)
+        problem = problem.with_budget(problem.load_us - needed_us - more_us)
         if fresh is not None and min(fresh.shares.values(), default=1.0) < 1.0:
-            return self._stale_first(problem, fresh, judgement.reason)
-        return self._shed(problem, judgement.reason)
+            plan, infeasible = self._stale_first(problem, fresh, judgement.reason)
+        else:
+            plan, infeasible = self._shed(problem, judgement.reason)
+        return Decided(plan, rows, needed_us, infeasible)
 
     def _arriving(self) -> dict[str, float]:
         """What one trigger interval brings, by source."""
@@ -317,7 +303,7 @@ class Controller:
         )
         return self._detector.judge(batch_us=problem.load_us, arriving_us=arriving_us, budget_us=problem.budget_us)
 
-    def _stale_first(self, problem: Problem, fresh: Fresh, reason: str) -> Plan:
+    def _stale_first(self, problem: Problem, fresh: Fresh, reason: str) -> tuple[Plan, str | None]:
         """Drop what is worth nothing any more, and of the rest only what is still too much."""
         before = flows(self.graph, self.profile, problem.rows)
         after = flows(self.graph, self.profile, problem.rows, fresh.shares)
@@ -326,7 +312,7 @@ class Controller:
         left = Problem(self.graph, self.profile, rows, 0.0)
         left = left.with_budget(left.load_us - (problem.load_us - problem.budget_us - saved_us))
         enough = left.load_us <= left.budget_us
-        plan = self.road_map.plan(0, rows, "stale") if enough else self._shed(left, reason)
+        plan, infeasible = (self.road_map.plan(0, rows, "stale"), None) if enough else self._shed(left, reason)
         delivered = {}
         for output in self.graph.outputs:
             (arc,) = self.graph.arcs_into(output.name)
@@ -334,18 +320,18 @@ class Controller:
             delivered[output.name] = share * plan.delivered.get(output.name, 1.0)
         stale = {arc: since_s for arc, since_s in fresh.since_s.items() if fresh.shares[arc] < 1.0}
         worth = {**plan.delivered, **plan.worth}  # with what is worth nothing any more nothing is lost
-        return replace(plan, delivered=delivered, worth=worth, stale=stale, saves_us=plan.saves_us + saved_us)
+        saves_us = plan.saves_us + saved_us
+        return replace(plan, delivered=delivered, worth=worth, stale=stale, saves_us=saves_us), infeasible
 
-    def _shed(self, problem: Problem, reason: str) -> Plan:
-        """A plan that brings the work of these rows within the budget, or as near as is worthwhile."""
+    def _shed(self, problem: Problem, reason: str) -> tuple[Plan, str | None]:
+        """A plan that brings the work of these rows within the budget; else as near as is worthwhile, and why."""
         found = self._answer(problem)
-        if isinstance(found, Infeasible):
-            self.infeasible = found.reason
-            eased = self._trickle(problem, found.best)
-            if max(found.best.saves_us, eased.saves_us) > _WORTHWHILE_SHARE * self.settings.budget_us:
-                return eased
-            return self.road_map.plan(0, problem.rows, "shedding cannot help")
-        return replace(found, reason=reason)
+        if isinstance(found, Plan):
+            return replace(found, reason=reason), None
+        eased = self._trickle(problem, found.best)
+        if max(found.best.saves_us, eased.saves_us) > _WORTHWHILE_SHARE * self.settings.budget_us:
+            return eased, found.reason
+        return self.road_map.plan(0, problem.rows, "shedding cannot help"), found.reason
 
     def _answer(self, problem: Problem) -> Plan | Infeasible:
         if self._shedder is None:
