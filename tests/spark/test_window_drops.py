@@ -109,6 +109,32 @@ def test_kept_windows_are_as_if_nothing_was_shed(spark: SparkSession, tmp_path: 
     shed.close()
 
 
+def test_a_batch_that_gets_further_than_is_in_sight(spark: SparkSession, tmp_path: Path) -> None:
+    """Hours of silence, then trips: in that batch nothing goes early, in the next ones it does; results are the same."""
+
+    def build() -> jt.Network:
+        net = jt.Network("taxi")
+        busy = source(net).window("10 seconds", by="zone", delay="4 seconds").agg(n="count(*)", name="busy")
+        busy.output("table")
+        return net
+
+    jumps = 5
+    batches = [
+        [(trip, at + (30_000 * S if number >= jumps else 0), *others) for trip, at, *others in batch]
+        for number, batch in enumerate(trips_of(9, 60, step_s=13, late_s=12))
+    ]
+    plans, fates = scheduled(build(), batches, {0: {"busy": (0.75, 3)}})
+    full, shed, kept = both(spark, tmp_path, build, batches, plans)
+    everything = full.rows("table")
+    assert 5 < len(everything) - len(shed.rows("table")) < len(everything) - 5
+    assert shed.rows("table") == kept_of(everything, fates["busy"], 1)
+    passed = [passed for _, passed in kept]
+    assert passed[jumps] == 60
+    assert max(passed[jumps - 1], passed[jumps + 1]) < 60
+    full.close()
+    shed.close()
+
+
 def test_nested_windows_with_outputs_between(spark: SparkSession, tmp_path: Path) -> None:
     """An aggregate of results decides what those above it need, and an output in between has a fate of its own."""
 
