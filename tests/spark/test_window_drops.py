@@ -110,7 +110,7 @@ def test_kept_windows_are_as_if_nothing_was_shed(spark: SparkSession, tmp_path: 
 
 
 def test_a_batch_that_gets_further_than_is_in_sight(spark: SparkSession, tmp_path: Path) -> None:
-    """Hours of silence, then trips: in that batch nothing goes early, in the next ones it does; results are the same."""
+    """Hours of silence, then trips: nothing goes early in that batch, but in the next ones; results are the same."""
 
     def build() -> jt.Network:
         net = jt.Network("taxi")
