@@ -49,7 +49,7 @@ def carry_out(code: str, folder: Path, done: Callable[[], bool]) -> None:
     """Run it here, whose Spark was started in another folder, and wait until something came out, not for 20 s."""
 
     def wait(run: Run) -> None:
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 400
         while not done():
             assert time.monotonic() < deadline, str(run.report())
             assert not run.await_termination(timeout=0.2)
@@ -92,6 +92,8 @@ def test_the_network_of_worth_can_be_planned(capsys: pytest.CaptureFixture[str])
 
 def carry_out_windows(network: Network, sinks: dict[str, Any], spark: SparkSession, folder: Path) -> Run:
     """Run it on three batches of trips, 50 seconds each."""
+    from tests.spark.running import until
+
     from jettison.network.fields import TAXI
     from jettison.spark.generator import generate
     from jettison.spark.start import start
@@ -99,9 +101,7 @@ def carry_out_windows(network: Network, sinks: dict[str, Any], spark: SparkSessi
     stream = generate(spark, TAXI, rate=Constant(20.0), rows_per_batch=1000, limit_rows=3000, start_us=10**15)
     run = start(network, {"trips": stream}, sinks, checkpoint=str(folder), profile=Profile({}, {}))
     try:
-        deadline = time.monotonic() + 60
-        while run.report().rows_in < 3000 and time.monotonic() < deadline:
-            assert not run.await_termination(timeout=0.1)
+        until(run, lambda: run.report().rows_in == 3000)
     finally:
         run.stop()
     return run

@@ -252,6 +252,7 @@ def test_kafka_lag(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
 def test_kafka_rate(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
     result = kafka_rate.run(quick=True, say=quiet, capacity=given_capacity(1000.0), broker=broker)
     assert {"mean_error", "p90_error", "correlation"} <= set(result.metrics)
+    assert result.metrics["batches"] > 0
     assert abs(result.metrics["mean_error"]) < 0.3
     drawn(result, tmp_path)
 

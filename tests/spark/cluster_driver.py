@@ -17,7 +17,7 @@ from tests.spark.standalone import DRIVER_CONF
 import jettison as jt
 from jettison.plan.plan import Plan, Random
 
-BATCHES = 6
+BATCHES = 10
 PER_BATCH = 200
 SHEDS = Plan({"trips": Random(0.6), "paid>narrow": Random(0.5)}, "tested", 1, {"fares": 0.3, "alerts": 0.6})
 PLANS = [SHEDS if batch % 2 else Plan(reason="within budget") for batch in range(BATCHES)]

@@ -33,7 +33,7 @@ START_US = 1_700_000_000_000_000
 SEED = 11
 TRIPS = {"schema": "trip long, pickup timestamp, zone int, fare double", "event_time": "pickup", "id": ["trip"]}
 TRIGGER = "200 milliseconds"
-PATIENCE_S = 120.0
+PATIENCE_S = 400.0
 
 FREE = Profile({}, {})
 """A profile under which nothing is ever too much: no calibration, no drops."""

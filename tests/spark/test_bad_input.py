@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 from tests.spark import running
-from tests.spark.running import FREE, START_US, TRIGGER, TRIPS, Expected, ended, pairs, taxi
+from tests.spark.running import FREE, PATIENCE_S, START_US, TRIGGER, TRIPS, Expected, ended, pairs, taxi
 
 import jettison as jt
 from jettison.network.fields import Arrival, Choice, Normal, Payload, RowNumber, Uniform
@@ -153,7 +153,7 @@ def test_a_sink_that_throws_loses_and_doubles_nothing(spark: SparkSession, tmp_p
 
     failed = run()
     with pytest.raises(jt.SinkError, match=r"output 'fares': writing batch 1 failed \(OSError: no space left\).*mend"):
-        failed.await_termination(timeout=60)
+        failed.await_termination(timeout=PATIENCE_S)
     assert not failed.is_active
     assert failed.report().batches == 1
     with pytest.raises(jt.SinkError, match="output 'fares'"):
@@ -178,7 +178,7 @@ def test_an_operator_that_throws_in_a_task(spark: SparkSession, tmp_path: Path) 
     sink, checkpoint = jt.parquet(str(tmp_path / "out")), tmp_path / "checkpoint"
     run = start(net, running.trips(spark, 500, 500), sink, checkpoint)
     with pytest.raises(jt.SinkError, match=r"output 'out': writing batch 0 .*ValueError: the fare is broken.*mend"):
-        run.await_termination(timeout=60)
+        run.await_termination(timeout=PATIENCE_S)
 
     # Mended, the same checkpoint goes on, and nothing is missing.
     ended(start(passing("broken"), running.trips(spark, 500, 500), sink, checkpoint), 500)
@@ -225,7 +225,7 @@ def test_a_source_that_fails(spark: SparkSession, tmp_path: Path) -> None:
     out = jt.memory()
     run = start(passing(schema="trip long"), stream, out, tmp_path)
     with pytest.raises(jt.SourceError, match=r"network 'bad' stopped: .*the server has gone away.*'trips'.*mend"):
-        run.await_termination(timeout=60)
+        run.await_termination(timeout=PATIENCE_S)
     with pytest.raises(jt.SourceError, match="the server has gone away"):
         run.stop()
     assert [row.trip for row in out.rows] == [1]
@@ -234,11 +234,9 @@ def test_a_source_that_fails(spark: SparkSession, tmp_path: Path) -> None:
 def test_a_sink_that_ignores_its_rows_does_not_hang(spark: SparkSession, tmp_path: Path) -> None:
     before = set(threading.enumerate())
     running.log_plans(tmp_path, [Plan(), HALF], {"trips": 500})
-    began = time.monotonic()
     run = ended(start(passing(), running.trips(spark, 1500, 500), lambda rows, batch: None, tmp_path), 1500)
 
-    assert time.monotonic() - began < 60
-    assert max(sample.parts_ms["measuring"] for sample, _ in run.history) < 5000
+    assert max(sample.parts_ms["measuring"] for sample, _ in run.history) < 60_000
     assert run.report().outputs["out"].rows == 0
     shed = running.same_trips(spark, 500, 1000).selectExpr("xxhash64(trip) AS _jt_id")
     kept = shed.where(running.keeps("trips", Random(0.5))).count()

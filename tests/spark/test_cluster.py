@@ -17,7 +17,7 @@ from tests.spark.standalone import StandaloneCluster, standalone_cluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-PATIENCE_S = 180.0
+PATIENCE_S = 600.0
 
 
 def finished(checkpoint: Path) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from tests.spark.running import FREE, TRIGGER, ended
+from tests.spark.running import FREE, PATIENCE_S, TRIGGER, ended
 from tests.spark.windowing import TRIPS, Hand, Row, frame_of, plain, source, trips_of
 
 import jettison as jt
@@ -126,7 +126,7 @@ def test_a_run_that_is_broken_off_anywhere_gives_every_window_once(spark: SparkS
     for number in range(2):
         put(number)
     with pytest.raises(SinkError, match="the disk is full"):
-        start().await_termination(60)
+        start().await_termination(PATIENCE_S)
     state = tmp_path / "checkpoint/state/busy"
     assert (state / "1-0").is_dir(), "slices were written"
     assert not (state / "1.json").exists(), "but are not counted"

@@ -12,6 +12,7 @@ import pytest
 import yaml
 from examples import fares
 from pyspark.sql import SparkSession
+from tests.spark.running import PATIENCE_S
 
 import jettison as jt
 from jettison.errors import StartError
@@ -50,7 +51,7 @@ def spec(
 
 def ended(run: Run, done: Callable[[], bool]) -> Run:
     """Wait for what a test waits for, then end the run."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_S
     try:
         while not done() and time.monotonic() < deadline:
             assert not run.await_termination(0.1)

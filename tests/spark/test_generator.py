@@ -49,7 +49,7 @@ def read_stream(stream: DataFrame, checkpoint: Path) -> tuple[list[Row], list[in
         sizes.append(len(collected))
 
     writer = stream.writeStream.option("checkpointLocation", str(checkpoint)).foreachBatch(keep)
-    writer.trigger(availableNow=True).start().awaitTermination(60)
+    writer.trigger(availableNow=True).start().awaitTermination(400)
     return rows, sizes
 
 

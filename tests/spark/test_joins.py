@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from tests.spark.running import FREE, TRIGGER, ended
+from tests.spark.running import FREE, PATIENCE_S, TRIGGER, ended
 
 import jettison as jt
 from jettison.errors import CheckpointError, PlanError, SinkError, StartError
@@ -163,7 +163,7 @@ def test_a_run_gives_what_one_join_gives_stopped_and_broken_off(spark: SparkSess
 
     put(2)
     with pytest.raises(SinkError, match="the disk is full"):
-        start().await_termination(60)
+        start().await_termination(PATIENCE_S)
     assert (tmp_path / "checkpoint/state/joined/2.json").is_file()
 
     fails_in.clear()

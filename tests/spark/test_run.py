@@ -157,7 +157,7 @@ def test_what_is_shed_is_exactly_what_the_plan_log_says(spark: SparkSession, tmp
     assert running.counts(once / "checkpoint") == expected.counts
     for (batch, arc), (rows, shed) in expected.counts.items():
         keep = plans[batch].keep(arc)
-        assert abs(rows - shed - keep * rows) <= 3 * (keep * (1 - keep) * rows) ** 0.5
+        assert abs(rows - shed - keep * rows) <= 5 * (keep * (1 - keep) * rows) ** 0.5 + 2
 
     report = run.report()
     shed = sum(shed for _, shed in expected.counts.values())
@@ -361,7 +361,10 @@ def test_calibration_measures_once_and_a_restart_remembers(
     def start(rows: int) -> Run:
         stream = running.trips(spark, rows, 5000)
         sinks = {"alerts": jt.spark_format("noop"), "zones": jt.spark_format("noop")}
-        return jt.start(network(), {"trips": stream}, sinks, trigger="1 second", checkpoint=str(tmp_path))
+        # without shedding: of the few rows that a slow machine keeps selectivities would be learned anew
+        return jt.start(
+            network(), {"trips": stream}, sinks, trigger="1 second", checkpoint=str(tmp_path), shedding=False
+        )
 
     run = start(5000)
     ended(run, 5000)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from tests.spark.running import FREE, TRIGGER, ended
+from tests.spark.running import FREE, PATIENCE_S, TRIGGER, ended
 from tests.spark.windowing import TRIPS, Hand, S, by_spark, frame_of, plain, source, trips_of
 
 import jettison as jt
@@ -45,7 +45,7 @@ def test_a_run_that_is_broken_off_gives_what_spark_gives(spark: SparkSession, tm
     for number in range(3):
         put(number)
     with pytest.raises(SinkError, match="the disk is full"):
-        start().await_termination(60)
+        start().await_termination(PATIENCE_S)
     assert (tmp_path / "checkpoint/state/busy/1.json").is_file()
     fails_in.clear()
     put(3)

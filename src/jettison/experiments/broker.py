@@ -28,6 +28,7 @@ VERSION = "4.3.1"
 _TRIES = 3  # another program may take a port between its choice and its use
 _START_S = 60.0
 _STOP_S = 20.0
+_ANSWER_S = 30.0
 _SETTINGS = """\
 process.roles=broker,controller
 node.id=1
@@ -46,6 +47,7 @@ group.initial.rebalance.delay.ms=0
 num.network.threads=1
 num.io.threads=2
 log.cleaner.enable=false
+log.retention.ms=-1
 """
 
 
@@ -127,7 +129,7 @@ class Broker:
         """The last errors in its log, without their traces."""
         log = (self._folder / "broker.log").read_text(errors="replace").splitlines()
         told = [line for line in log if "Exception" in line and not line.startswith("\t")]
-        return " | ".join(told[-2:]) or (log[-1] if log else "it says nothing.")
+        return " | ".join(told[-5:]) or (log[-1] if log else "it says nothing.")
 
     def stop(self) -> None:
         """End it in good order."""
@@ -155,7 +157,7 @@ class Broker:
     def create(self, topic: str, partitions: int = 2) -> None:
         _done(self._admin.create_topics([NewTopic(topic, partitions, 1)]))
         deadline = time.monotonic() + _START_S
-        while topic not in self._admin.list_topics(timeout=5).topics and time.monotonic() < deadline:
+        while topic not in self._admin.list_topics(timeout=_ANSWER_S).topics and time.monotonic() < deadline:
             time.sleep(0.05)
 
     def widen(self, topic: str, partitions: int) -> None:
@@ -165,7 +167,7 @@ class Broker:
     def delete(self, topic: str) -> None:
         _done(self._admin.delete_topics([topic]))
         deadline = time.monotonic() + _START_S
-        while topic in self._admin.list_topics(timeout=5).topics:
+        while topic in self._admin.list_topics(timeout=_ANSWER_S).topics:
             if time.monotonic() > deadline:
                 raise StartError(f"the broker on {self.servers} does not delete topic {topic!r}.")
             time.sleep(0.05)
@@ -174,9 +176,9 @@ class Broker:
         """The end offset of every partition."""
         consumer = Consumer({**_client(self.servers), "group.id": "ends"})
         try:
-            numbers = self._admin.list_topics(topic, timeout=5).topics[topic].partitions
+            numbers = self._admin.list_topics(topic, timeout=_ANSWER_S).topics[topic].partitions
             return {
-                str(number): int(consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=5)[1])
+                str(number): int(consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=_ANSWER_S)[1])
                 for number in sorted(numbers)
             }
         finally:

@@ -16,9 +16,10 @@ from typing import Any
 from jettison.experiments.broker import Broker
 from jettison.experiments.capacity import Capacity, parquet_sinks
 from jettison.experiments.harness import Result, Say
-from jettison.experiments.kafka_runs import LagMeter, committed, kafka_capacity, running_broker
+from jettison.experiments.kafka_runs import FIRST_ROWS, LagMeter, committed, kafka_capacity, running_broker
 from jettison.experiments.overhead import outputs_of, scored
-from jettison.experiments.producer import Truth, producing
+from jettison.experiments.producer import Truth, fill, producing
+from jettison.experiments.waiting import wait_until
 from jettison.experiments.workload import taxi_network
 from jettison.network.kafka import Kafka
 from jettison.network.rates import Rate, Trace
@@ -91,6 +92,8 @@ def _measured(
         read = Kafka(broker.servers, topic, starting_offsets="earliest")
         stop = work(spark, read, folder, capacity)
         try:
+            fill(broker.servers, topic, FIRST_ROWS)
+            wait_until(lambda: committed(checkpoint) > 0)
             with (
                 producing(broker.servers, topic, rate, warm_s + seconds, log) as producer,
                 LagMeter(broker.servers, topic, 2, lambda: committed(checkpoint)) as meter,

@@ -17,8 +17,9 @@ import numpy as np
 from jettison.experiments.broker import Broker
 from jettison.experiments.capacity import Capacity, parquet_sinks
 from jettison.experiments.harness import Result, Say
-from jettison.experiments.kafka_runs import kafka_capacity, running_broker
-from jettison.experiments.producer import Truth, producing
+from jettison.experiments.kafka_runs import FIRST_ROWS, kafka_capacity, running_broker
+from jettison.experiments.producer import Truth, fill, producing
+from jettison.experiments.waiting import first_batch
 from jettison.experiments.workload import taxi_network
 from jettison.network.kafka import Kafka
 from jettison.network.rates import Trace
@@ -51,6 +52,8 @@ def run(*, quick: bool, say: Say, capacity: Capacity | None = None, broker: Brok
             profile=capacity.profile,
             shared=capacity.shared,
         )
+        fill(kafka.servers, _TOPIC, FIRST_ROWS)
+        first_batch(running)
         log = Path(name) / "sent"
         with producing(kafka.servers, _TOPIC, rate, seconds, log) as producer:
             if producer.wait(seconds + 60) != 0:

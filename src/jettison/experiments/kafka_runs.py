@@ -28,6 +28,9 @@ from jettison.statistics.profile import Profile
 
 _SIZES = (4_000, 60_000)
 
+FIRST_ROWS = 100
+"""Records for a first batch, before anything is timed."""
+
 
 @contextmanager
 def running_broker(say: Say, given: Broker | None = None) -> Iterator[Broker]:

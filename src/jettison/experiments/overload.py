@@ -7,7 +7,6 @@ without it queues and latency grow without end.
 from __future__ import annotations
 
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 from jettison.experiments.capacity import Capacity, measure_capacity, parquet_sinks
 from jettison.experiments.harness import Result, Say
 from jettison.experiments.timeline import draw, p99_ms, processed_rows, table
+from jettison.experiments.waiting import first_batch
 from jettison.experiments.workload import taxi_network
 from jettison.network.fields import TAXI_PAYLOAD
 from jettison.network.rates import Constant, Rate
@@ -25,7 +25,6 @@ from jettison.spark.start import start
 from jettison.statistics.samples import BatchSample
 
 _WARM_BATCHES = 3
-_FIRST_BATCH_S = 60.0
 
 
 def run(*, quick: bool, say: Say, capacity: Capacity | None = None) -> Result:
@@ -85,9 +84,7 @@ def timed_run(spark: Any, capacity: Capacity, rate: Rate, seconds: float, *, she
             profile=capacity.profile,
             shared=capacity.shared,
         )
-        deadline = time.monotonic() + _FIRST_BATCH_S
-        while not running.history and time.monotonic() < deadline:
-            running.await_termination(timeout=0.1)
+        first_batch(running)
         running.await_termination(timeout=seconds)
         running.stop()
     return running

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from jettison.experiments.capacity import Capacity, measure_capacity, parquet_sinks
 from jettison.experiments.harness import Result, Say
+from jettison.experiments.waiting import first_batch
 from jettison.experiments.workload import taxi_network
 from jettison.network.fields import TAXI_PAYLOAD
 from jettison.network.graph import Graph
@@ -172,5 +173,6 @@ def _on_spark(spark: Any, capacity: Capacity, rate: Rate, seconds: float) -> tup
         running.await_termination(timeout=2 * seconds / 3)
         costs = running.controller.profile
         running.await_termination(timeout=seconds / 3)
+        first_batch(running)
         running.stop()
     return running, costs

@@ -99,8 +99,8 @@ class Saved:
 
     def carried(self, place: str, share: float) -> float:
         """The excess load that dropping a share was seen to make room for."""
-        left_ms = self.after_ms[place, share]
-        return self.work_ms / max(left_ms, self.work_ms / _MOST) - 1.0
+        work_ms = max(self.work_ms, 1.0)  # of a short run the clock may tell nothing
+        return work_ms / max(self.after_ms[place, share], work_ms / _MOST) - 1.0
 
 
 def drop_rate(excess: float, work_ms: float, saved_ms: float) -> float:

@@ -143,10 +143,10 @@ class Totals:
                 for source, count in sample.rows_in.items()
                 if output.name in self._below[source]
             )
-            self._possible[output.name] = self._possible.get(output.name, 0) + above
             self._weighted[output.name] = self._weighted.get(output.name, 0.0) + share * above
             worth = plan.worth.get(output.name, share)
             self._worth[output.name] = self._worth.get(output.name, 0.0) + worth * above
+            self._possible[output.name] = self._possible.get(output.name, 0) + above
             if seen.latency_ms is not None and seen.rows:
                 self.latency.setdefault(output.name, LatencyHistogram()).add(seen.rows, seen.latency_ms)
 

@@ -373,10 +373,10 @@ class Run:
             self._bookkeeping_ms.update(max(0.0, spent.get("triggerExecution", 0) - spent.get("addBatch", 0)))
 
     def _show(self, sample: BatchSample, plan: Plan) -> None:
-        self._totals.add(sample, plan)
         self.history.append((sample, plan))
         if self.metrics is not None:
             problem = Problem(self.graph, self.controller.profile, sample.rows_in, self.settings.budget_us)
             self.metrics.record(sample, plan, problem.load_us / problem.budget_us)
+        self._totals.add(sample, plan)  # last of what can be asked for: who sees a row in the report sees it elsewhere
         if self._view is not None:
             self._view.update(sample, plan)

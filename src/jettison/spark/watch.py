@@ -31,13 +31,24 @@ class Seen:
 
 
 class Watch:
-    """Looks at the topics of one source: None when the broker does not answer; it is left alone for a while then."""
+    """Looks at the topics of one source: None when the broker does not answer; it is left alone for a while then.
 
-    def __init__(self, spark: SparkSession, topic: Kafka, timeout_ms: int = 2000, rest_s: float = 30.0) -> None:
+    The first look takes longer, as classes are loaded and a connection is made for it.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        topic: Kafka,
+        timeout_ms: int = 2000,
+        first_timeout_ms: int = 20_000,
+        rest_s: float = 30.0,
+    ) -> None:
         jvm: Any = spark._jvm
         self._jvm = jvm
         self._topics = topic.topics
         self._timeout_ms = timeout_ms
+        self._patience_ms = first_timeout_ms
         self._rest_s = rest_s
         self._silent_until_s = 0.0
         settings = jvm.java.util.Properties()
@@ -45,8 +56,8 @@ class Watch:
         for name, value in topic.options.items():
             if name.lower().startswith("kafka."):
                 settings.put(name[len("kafka.") :], value)
-        settings.put("default.api.timeout.ms", str(timeout_ms))
-        settings.put("request.timeout.ms", str(timeout_ms))
+        settings.put("default.api.timeout.ms", str(first_timeout_ms))
+        settings.put("request.timeout.ms", str(min(timeout_ms, first_timeout_ms)))
         try:
             self._admin = jvm.org.apache.kafka.clients.admin.Admin.create(settings)
         except Py4JError as error:
@@ -78,6 +89,8 @@ class Watch:
                 reason_of(error),
             )
             return None
+        finally:
+            self._patience_ms = self._timeout_ms
         if learn:
             for name, ends in latest.items():
                 self._arrivals[name].update(at_s, ends)
@@ -126,4 +139,4 @@ class Watch:
         return found
 
     def _got(self, future: Any) -> Any:
-        return future.get(self._timeout_ms, self._jvm.java.util.concurrent.TimeUnit.MILLISECONDS)
+        return future.get(self._patience_ms, self._jvm.java.util.concurrent.TimeUnit.MILLISECONDS)
