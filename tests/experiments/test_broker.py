@@ -12,7 +12,7 @@ from jettison.errors import StartError
 from jettison.experiments.broker import Broker
 from jettison.experiments.ports import HOST, free_ports, is_free
 
-without_kafka = pytest.mark.skipif(os.environ.get("JETTISON_SKIP_KAFKA") == "1", reason="JETTISON_SKIP_KAFKA=1")
+needs_kafka = pytest.mark.skipif(os.environ.get("JETTISON_SKIP_KAFKA") == "1", reason="JETTISON_SKIP_KAFKA=1")
 
 
 @pytest.mark.core
@@ -32,7 +32,7 @@ def test_a_port_is_in_use_while_somebody_listens_there() -> None:
 
 
 @pytest.mark.kafka
-@without_kafka
+@needs_kafka
 def test_a_broker_takes_another_port_where_its_own_is_taken_and_keeps_it(tmp_path: Path) -> None:
     broker = Broker(tmp_path / "kafka")
     with socket.create_server((HOST, broker.port)) as taken, broker:
@@ -46,7 +46,7 @@ def test_a_broker_takes_another_port_where_its_own_is_taken_and_keeps_it(tmp_pat
 
 
 @pytest.mark.kafka
-@without_kafka
+@needs_kafka
 def test_a_broker_that_ends_at_once_says_why(tmp_path: Path) -> None:
     broker = Broker(tmp_path / "kafka")
     with broker:
