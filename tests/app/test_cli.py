@@ -9,7 +9,7 @@ import subprocess
 import sys
 import types
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import yaml
@@ -20,9 +20,6 @@ from jettison.app.plan import chosen_rows
 from jettison.errors import StartError
 from jettison.experiments import harness
 from jettison.network.spec import read_spec
-
-if TYPE_CHECKING:
-    pass
 
 core = pytest.mark.core
 
