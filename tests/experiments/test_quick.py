@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from matplotlib.figure import Figure
@@ -113,10 +114,27 @@ def test_keys(spark: SparkSession, tmp_path: Path) -> None:
 def test_estimate(spark: SparkSession, tmp_path: Path) -> None:
     result = estimate.run(quick=True, say=quiet)
     assert result.metrics["groups_lost"] == 0
+    assert 0 <= result.metrics["unknown_share"] < 0.1
     assert result.metrics["plain_drop_would_lose"] > 100
     assert 0.9 <= result.metrics["coverage_min"] <= result.metrics["coverage_max"] <= 0.99
     assert {row["groups"] for row in result.rows} == {"uniform", "skewed"}
     drawn(result, tmp_path)
+
+
+def test_what_claims_to_be_exact_and_is_not_counts_as_a_miss() -> None:
+    """Three results: one of all rows, one whose thinned rows have all gone, one that tells its count alone."""
+    true = dict.fromkeys(estimate._AGGREGATES, 10)
+
+    def ends(low: float | None, high: float | None) -> dict[str, Any]:
+        return {f"{name}_{end}": at for name in true for end, at in (("low", low), ("high", high))}
+
+    whole, missing = true | ends(10, 10), dict.fromkeys(true, 9) | ends(9, 9)
+    few = true | ends(None, None) | {"n_low": 2.0, "n_high": 30.0}
+    given = {("w", 1): whole, ("w", 2): missing, ("w", 3): few}
+    row = estimate._compared(dict.fromkeys(given, true), given, 0.5)
+    assert (row["estimated"], row["unknown_share"]) == (10, 0.4)
+    assert row["coverage"] == pytest.approx(1 / 6, abs=0.001)
+    assert row["coverage_n"] == 0.5
 
 
 def test_planning(tmp_path: Path) -> None:

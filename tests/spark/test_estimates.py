@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 from scipy import stats
 from tests.spark.windowing import Hand, Row, S, by_spark, frame_of, source, trips_of
 
@@ -66,6 +67,64 @@ def test_where_nothing_is_dropped_results_are_exact(hand: Hand) -> None:
 
 
 def test_estimates_are_of_the_kept_rows_by_their_weight(hand: Hand) -> None:
+def test_where_nothing_is_dropped_large_numbers_and_decimals_are_exact(spark: SparkSession, tmp_path: Path) -> None:
+    """Beyond what a double holds, in results that are whole beside one that is estimated."""
+    net = jt.Network("taxi")
+    cents = source(net).select("trip", "zone", "CAST(trip AS decimal(20, 2)) + 0.01BD AS cents", name="paid")
+    aggregates = {"numbers": "sum(trip)", "cents": "sum(cents)", "mean": "avg(cents)", "fares": "count(trip)"}
+    cents.window("10 seconds", by="zone").agg(aggregates, name="busy").output("table", qos=jt.QoS(on_loss="estimate"))
+    hand = Hand(spark, tmp_path, net)
+    rows: list[Row] = [(2**53 + 1, S, 0, "cab", 1.0), (2**54, S, 1, "cab", 1.0), (2, S, 1, "cab", 1.0)]
+    hand.run(0, rows)
+    hand.run(1, [(n, 2 * S, 2, "cab", 1.0) for n in range(100)], Plan({"trips": Random(0.5)}))
+    hand.run(2, [(1, 30 * S, 0, "cab", 1.0)])
+    hand.run(3, [])
+    found = {row.zone: row.asDict() for row in hand.sinks["table"].rows}
+    every = frame_of(spark, rows).selectExpr("trip", "zone", "CAST(trip AS decimal(20, 2)) + 0.01BD AS cents")
+    exact = every.groupBy("zone").agg(*(F.expr(sql).alias(name) for name, sql in aggregates.items()))
+    for row in exact.collect():
+        assert {name: found[row.zone][name] for name in row.asDict()} == row.asDict()
+        for name in aggregates:
+            assert found[row.zone][f"{name}_low"] == found[row.zone][f"{name}_high"] == float(row[name])
+    assert found[0]["numbers"] == 2**53 + 1
+    assert found[2]["numbers_low"] < 4950 < found[2]["numbers_high"]
+    assert {name: type(found[2][name]) for name in aggregates} == {name: type(found[0][name]) for name in aggregates}
+    hand.close()
+
+
+def test_ends_are_null_where_too_few_rows_tell_them(spark: SparkSession, tmp_path: Path) -> None:
+    """Zones have 0, 1, 2, ... kept rows that tell of fares; each row stands for two."""
+    hand = Hand(spark, tmp_path, network())
+    zones, each = range(24), 30
+    rows: list[Row] = [
+        (n, 1000 + n, n // each, "cab", float(n) if n % each < n // each / 2 else None) for n in range(24 * each)
+    ]
+    judged = frame_of(spark, rows).selectExpr("*", identity_of(["trip"])).where(keeps("trips", Random(0.5))).collect()
+    hand.run(0, rows, Plan({"trips": Random(0.5)}))
+    hand.run(1, [(9999, 30 * S, 0, "cab", 1.0)])
+    hand.run(2, [])
+    found = delivered(hand)
+    hand.close()
+    told = {zone: [row.fare for row in judged if row.zone == zone and row.fare is not None] for zone in zones}
+    assert {len(fares) for fares in told.values()} >= {0, 1, 2, 3, 4}
+    for zone, fares in told.items():
+        row = found[zone, 0.0]
+        assert row["n_low"] < row["n"] < row["n_high"]
+        ends = [row[f"{name}_{end}"] for name in ("total", "mean") for end in ("low", "high")]
+        if len(fares) < 2:
+            assert ends == [None] * 4
+        else:
+            assert None not in ends
+            assert row["mean_low"] < row["mean"] < row["mean_high"]
+            student = float(stats.t.ppf(0.975, len(fares) - 1))
+            sum_ = 2 * sum(fares)
+            expected = _interval(sum_, 2 * sum(fare**2 for fare in fares), sum_, student)
+            assert (row["total_low"], row["total_high"]) == pytest.approx(expected, rel=0.01)
+        if not fares:
+            assert (row["fares"], row["fares_low"]) == (0, 0.0)
+            assert row["fares_high"] == pytest.approx(1.96**2, rel=0.001), "none of many, each of which stands for two"
+
+
     """Two batches of one window with different shares, recomputed row by row in plain Python."""
     draw = np.random.default_rng(5)
     shares = (0.5, 0.25)

@@ -3,9 +3,10 @@
 Trips in windows by group, with too much work for the budget by so much that a given share is to be kept; costs are
 given, so that the control loop asks for just that share in every batch. Groups are of one size, or skewed: those of 97
 trips in 100 by Zipf's law (group k has a share that goes with 1 / k), the other 3 are of 400 rare groups, which have 1
-or 2 rows in a window, if any. Values are uniform, and lognormal with a sigma of 0.75. Every result that was estimated
-is compared with the one of all rows; those of groups that were kept whole are exact, and are left out of the coverage:
-they would only make it look better.
+or 2 rows in a window, if any. Values are uniform, and lognormal with a sigma of 0.75. Every result of which rows were
+dropped is compared with the one of all rows; those of groups that were kept whole are exact, and are left out of the
+coverage: they would only make it look better. Results whose interval is not known, as too few rows stayed, hold nothing
+and miss nothing: they are left out too, and their share is told.
 """
 
 from __future__ import annotations
@@ -70,6 +71,7 @@ def run(*, quick: bool, say: Say) -> Result:
         {
             "coverage_min": min(coverage),
             "coverage_max": max(coverage),
+            "unknown_share": max(row["unknown_share"] for row in table),
             "groups_lost": sum(row["groups_lost"] for row in table),
             "plain_drop_would_lose": round(sum(row["plain_would_lose"] for row in table)),
             f"error_at_{100 * keeps[0]:.0f}_percent": max(r["error"] for r in table if r["keep_share"] == keeps[0]),
@@ -137,23 +139,35 @@ def _compared(truth: Any, given: Any, keep: float) -> dict[str, Any]:
     windows = {place: row for place, row in truth.items() if place[0] in starts}
     held: dict[str, list[bool]] = {name: [] for name in _AGGREGATES}
     off: list[float] = []
+    unknown = 0
     for place, row in given.items():
+        if not _thinned(row, truth[place]):
+            continue
         for name in _AGGREGATES:
             low, high, true = row[f"{name}_low"], row[f"{name}_high"], truth[place][name]
-            if high > low:
+            off.append(abs(row[name] - true) / abs(true))
+            if low is None:
+                unknown += 1
+            else:
                 held[name].append(low <= true <= high)
-                off.append(abs(row[name] - true) / abs(true))
     every = [hit for hits in held.values() for hit in hits]
     return {
         "windows": len(starts),
         "groups_in_windows": len(windows),
         "groups_lost": len(windows.keys() - given.keys()),
         "plain_would_lose": round(sum((1 - keep) ** row["n"] for row in windows.values()), 1),
-        "estimated": len(every),
+        "estimated": len(off),
+        "unknown_share": round(unknown / len(off), 4),
         "coverage": round(statistics.mean(every), 4),
         **{f"coverage_{name}": round(statistics.mean(hits), 4) for name, hits in held.items()},
         "error": round(statistics.median(off), 4),
     }
+
+
+def _thinned(row: Any, true: Any) -> bool:
+    """Whether rows of a result were dropped: one that is there has a weight, which shows in the interval of a count, or
+    some are missing without a trace."""
+    return bool(row["n_low"] < row["n_high"] or row["n"] != true["n"])
 
 
 def _draw(figure: Any, table: list[dict[str, Any]]) -> None:

@@ -14,7 +14,7 @@ from pyspark.sql.types import DataType, StructType
 
 from jettison.errors import StartError
 from jettison.network.aggregates import Call, Recipe, parse_call, recipe
-from jettison.network.estimates import HIGH, LOW, WEIGHT, Estimate, estimate
+from jettison.network.estimates import HIGH, LOW, MORE, WEIGHT, Estimate, estimate
 from jettison.network.operators import Aggregate, CountAggregate
 from jettison.network.schema import quoted
 from jettison.network.slices import SliceGroup
@@ -31,7 +31,6 @@ FAILED = "_jt_failed"
 _START = "_jt_start"
 _COUNTED = "count(1)"
 _ORDER = f"struct({TIME}, {IDENTITY})"
-_WEIGHED = f"sum({WEIGHT} - 1)"
 MORE_ROWS = "_jt_more_rows"
 """Rows that the rows of a slice stand for, beside themselves."""
 
@@ -122,7 +121,7 @@ def columns_of(members: Sequence[Aggregate | CountAggregate], rows: DataFrame, o
         made, columns, intervals = [], [ROWS], list[str]()
         estimated = isinstance(member, Aggregate) and member.estimated
         if estimated:  # so that the sizes of groups are known, whatever is estimated
-            partials.setdefault(MORE_ROWS, (_WEIGHED, f"sum({MORE_ROWS})"))
+            partials.setdefault(MORE_ROWS, (MORE, f"sum({MORE_ROWS})"))
             columns.append(MORE_ROWS)
         for name, text in member.aggregates:
             if isinstance(text, Own):
@@ -132,13 +131,13 @@ def columns_of(members: Sequence[Aggregate | CountAggregate], rows: DataFrame, o
                 made.append(own.label)
                 failing[member.name] = f"{member.name} failed"
                 continue
+            kind = results.schema[name].dataType.simpleString()
             how: Recipe | Estimate
-            how = _estimate(member, text, rows) if estimated else _recipe(member, text, rows, order)
+            how = _estimate(member, text, rows, kind) if estimated else _recipe(member, text, rows, order)
             names = [_column(partial.sql) for partial in how.partials]
             columns += names
             for partial, column in zip(how.partials, names, strict=True):
                 partials.setdefault(column, (partial.sql, _filled(partial.merge, names)))
-            kind = results.schema[name].dataType.simpleString()
             made.append(f"CAST({_filled(how.final, names)} AS {kind}) AS {quoted(name)}")
             if isinstance(how, Estimate):
                 intervals += [
@@ -246,9 +245,9 @@ def _recipe(aggregate: Aggregate | CountAggregate, text: str, rows: DataFrame, o
     return recipe(call, _kind(call, rows), order)
 
 
-def _estimate(aggregate: Aggregate | CountAggregate, text: str, rows: DataFrame) -> Estimate:
+def _estimate(aggregate: Aggregate | CountAggregate, text: str, rows: DataFrame, gives: str) -> Estimate:
     call = parse_call(f"aggregate {aggregate.name!r}", text)
-    return estimate(call, _kind(call, rows))
+    return estimate(call, _kind(call, rows), gives)
 
 
 def _kind(call: Call, rows: DataFrame) -> str:
@@ -277,7 +276,7 @@ def _column(sql: str) -> str:
     >>> _column("count(1)"), _column("sum(fare)")
     ('_jt_rows', '_jt_bbef7e3d')
     """
-    if sql == _WEIGHED:
+    if sql == MORE:
         return MORE_ROWS
     return ROWS if sql == _COUNTED else f"_jt_{hashlib.blake2b(sql.encode(), digest_size=4).hexdigest()}"
 
