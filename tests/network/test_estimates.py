@@ -102,6 +102,42 @@ def test_pairs_of_streams_are_refused() -> None:
         stream.output("table", qos=ESTIMATE)
 
 
+def test_a_source_needs_an_id_or_a_topic() -> None:
+    net = jt.Network("taxi")
+    schema = "trip long, at timestamp, zone int"
+    stream = net.source("trips", schema, event_time="at").where("trip > 0").window("10 seconds")
+    stream = stream.agg(n="count(*)", name="busy")
+    with pytest.raises(NetworkError, match=r"'busy'.*source 'trips', which says no id.*such as id=\['trip'\].*Kafka"):
+        stream.output("table", qos=ESTIMATE)
+    stream.output("table")
+    net = jt.Network("taxi")
+    topic = jt.kafka("localhost:9092", "trips", value="json", schema=schema)
+    busy = net.source("trips", topic, event_time="at").window("10 seconds").agg(n="count(*)", name="busy")
+    busy.output("table", qos=ESTIMATE)
+
+
+def test_rows_that_come_twice_are_refused() -> None:
+    net = jt.Network("taxi")
+    all_trips = trips(net)
+    both = all_trips.where("fare > 5", name="dear").union(all_trips.where("zone = 1", name="near"), name="both")
+    stream = both.window("10 seconds").agg(n="count(*)", name="busy")
+    with pytest.raises(NetworkError, match=r"'busy'.*rows of source 'trips' on several ways, by union 'both'"):
+        stream.output("table", qos=ESTIMATE)
+    net = jt.Network("taxi")
+    both = trips(net).union(trips(net, "more"), name="both")
+    both.window("10 seconds").agg(n="count(*)", name="busy").output("table", qos=ESTIMATE)
+
+
+@pytest.mark.parametrize(
+    "made", ["explode(array(1, 2)) AS x", "posexplode_outer(array(1)) AS (at, x)", "STACK (2, 1, 2) AS x"]
+)
+def test_rows_that_one_row_becomes_are_refused(made: str) -> None:
+    net = jt.Network("taxi")
+    stream = trips(net).select("*", made, name="many").window("10 seconds").agg(n="count(*)", name="busy")
+    with pytest.raises(NetworkError, match=r"'busy'.*select 'many' makes of one by .*on_loss='subset'"):
+        stream.output("table", qos=ESTIMATE)
+
+
 def test_one_aggregate_has_one_word() -> None:
     net = jt.Network("taxi")
     stream = busy(net)
@@ -135,7 +171,7 @@ def test_windows_of_rows_are_not_estimated_nor_made_of_estimates() -> None:
     with pytest.raises(NetworkError, match=r"'tens' counts rows.*output 'table' wants on_loss='estimate'"):
         tens.output("table", qos=jt.QoS(on_loss="estimate"))
     net = jt.Network("n")
-    trips = net.source("trips", "at timestamp", event_time="at")
+    trips = net.source("trips", "trip long, at timestamp", event_time="at", id=["trip"])
     minutes = trips.window("1 minute").agg(n="count(*)", name="minutes")
     minutes.output("table", qos=jt.QoS(on_loss="estimate"))
     with pytest.raises(NetworkError, match=r"'tens' counts rows.*aggregate 'minutes' above it"):

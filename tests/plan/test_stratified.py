@@ -32,7 +32,8 @@ COSTS = Profile({"trips": 1.0, "paid": 0.5, "busy": 2.0}, {"paid": 0.5, "busy": 
 
 def network(by: tuple[str, ...] = ("zone",), split: bool = False) -> jt.Network:
     net = jt.Network("taxi")
-    source = net.source("trips", "at timestamp, place int, kind string, fare double", event_time="at")
+    columns = "trip long, at timestamp, place int, kind string, fare double"
+    source = net.source("trips", columns, event_time="at", id=["trip"])
     paid = source.select("at", "place AS zone", "kind", "fare", name="named").where("fare > 0", name="paid")
     paid.window("10 seconds", by=by).agg(n="count(*)", name="busy").output("table", qos=ESTIMATE)
     if split:
@@ -111,7 +112,7 @@ def test_of_several_aggregates_the_finest_groups_count() -> None:
 
 def test_a_computed_group_cannot_be_seen_above() -> None:
     net = jt.Network("taxi")
-    source = net.source("trips", "at timestamp, place int", event_time="at")
+    source = net.source("trips", "trip long, at timestamp, place int", event_time="at", id=["trip"])
     made = source.with_columns({"zone": "place % 7"}, name="made")
     made.window("10 seconds", by="zone").agg(n="count(*)", name="busy").output("table", qos=ESTIMATE)
     assert strata_at(net.graph, "trips") is None

@@ -19,6 +19,7 @@ from jettison.errors import StartError
 from jettison.network.estimates import WEIGHT
 from jettison.plan.plan import Plan, Random
 from jettison.plan.stratified import Stratified
+from jettison.spark.checks import check_keys
 from jettison.spark.compile import Compiler
 from jettison.spark.drops import group_hash, identity_of, keeps
 
@@ -66,7 +67,6 @@ def test_where_nothing_is_dropped_results_are_exact(hand: Hand) -> None:
             assert row[f"{name}_low"] == row[f"{name}_high"] == row[name]
 
 
-def test_estimates_are_of_the_kept_rows_by_their_weight(hand: Hand) -> None:
 def test_where_nothing_is_dropped_large_numbers_and_decimals_are_exact(spark: SparkSession, tmp_path: Path) -> None:
     """Beyond what a double holds, in results that are whole beside one that is estimated."""
     net = jt.Network("taxi")
@@ -125,6 +125,7 @@ def test_ends_are_null_where_too_few_rows_tell_them(spark: SparkSession, tmp_pat
             assert row["fares_high"] == pytest.approx(1.96**2, rel=0.001), "none of many, each of which stands for two"
 
 
+def test_estimates_are_of_the_kept_rows_by_their_weight(hand: Hand) -> None:
     """Two batches of one window with different shares, recomputed row by row in plain Python."""
     draw = np.random.default_rng(5)
     shares = (0.5, 0.25)
@@ -289,6 +290,52 @@ def test_a_function_that_loses_the_weight_is_refused(spark: SparkSession, tmp_pa
     lost.window("10 seconds", by="zone").agg(n="count(*)", name="busy").output("table", qos=jt.QoS(on_loss="estimate"))
     with pytest.raises(StartError, match=r"aggregate 'busy': the rows of 'lost' have lost their weight"):
         Hand(spark, tmp_path, net)
+
+
+def test_a_function_that_loses_the_identity_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    net = jt.Network("taxi")
+    lost = source(net).apply(without_identity, columns=["zone"], name="lost")
+    lost.window("10 seconds", by="zone").agg(n="count(*)", name="busy").output("table", qos=jt.QoS(on_loss="estimate"))
+    with pytest.raises(StartError, match=r"apply 'lost': its rows have lost.*keep column '_jt_id'"):
+        Hand(spark, tmp_path, net)
+
+
+def without_identity(rows: Any) -> Any:
+    return rows.select("zone", "_jt_time", WEIGHT)
+
+
+def test_a_table_with_several_rows_for_a_key_is_refused(spark: SparkSession) -> None:
+    names = spark.createDataFrame(
+        [(1, 1, "a"), (2, 1, "b"), (2, 1, "c"), (None, 1, "d"), (None, 1, "e")], "zone int, x int, y string"
+    )
+
+    def graph(how: str, on_loss: str = "estimate") -> Any:
+        net = jt.Network("taxi")
+        named = source(net).with_columns({"x": "1"}).join("names", on=["zone", "x"], how=how, name="named")
+        busy = named.window("10 seconds", by="zone").agg(n="count(*)", name="busy")
+        busy.output("table", qos=jt.QoS(on_loss=on_loss))
+        return net.graph
+
+    with pytest.raises(
+        StartError, match=r"join 'named': table 'names' has several rows with zone = 2, x = 1.*behind the aggregate"
+    ):
+        check_keys(graph("left"), {"named": names})
+    check_keys(graph("left"), {"named": names.where("y != 'c'")})
+    check_keys(graph("left_semi"), {"named": names})
+    check_keys(graph("inner", "ignore"), {"named": names})
+
+
+def test_rows_of_two_sources_that_count_alike_go_one_by_one(spark: SparkSession) -> None:
+    net = jt.Network("taxi")
+    schema = "trip long, at timestamp"
+    first, second = (net.source(name, schema, event_time="at", id=["trip"]) for name in ("first", "second"))
+    both = first.union(second, name="both").where("trip >= 0", name="real")
+    both.window("10 seconds").agg(n="count(*)", name="busy").output("table", qos=jt.QoS(on_loss="estimate"))
+    rows = spark.range(1000).selectExpr("id AS trip", "timestamp_seconds(5) AS at")
+    plan = Plan({"both>real": Random(0.5)})
+    kept = Compiler(net.graph, {"first": rows, "second": rows}, plan, {}).operator("real")
+    twice = kept.groupBy("trip").count().where("count = 2").count()
+    assert twice == pytest.approx(250, abs=60), "half of a half, not half"
 
 
 def without_weight(rows: Any) -> Any:

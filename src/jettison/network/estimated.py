@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING
 from jettison.errors import NetworkError
 from jettison.network.aggregates import parse_call
 from jettison.network.estimates import ESTIMABLE
-from jettison.network.operators import Aggregate, CountAggregate, Operator, Output, StreamJoin
+from jettison.network.expressions import multiplies
+from jettison.network.operators import (
+    Aggregate,
+    CountAggregate,
+    Operator,
+    Output,
+    Source,
+    StreamJoin,
+    Union,
+    computed,
+    kind_of,
+)
 from jettison.network.user_aggregates import Own
 
 if TYPE_CHECKING:
@@ -62,6 +73,39 @@ def _check(aggregate: Aggregate, output: str, words: dict[str, str], above: dict
             f"{element} is made of the pairs of join {joining.name!r}, which go or stay by key: use on_loss='ignore', "
             f"or estimate what is aggregated before the join."
         )
+    for each in _all_above(aggregate, above):
+        _check_alone(element, each, above)
+
+
+def _check_alone(element: str, operator: Operator, above: dict[str, Operator]) -> None:
+    """Rows go or stay one by one: intervals are too short where several have one fate."""
+    if isinstance(operator, Source) and not operator.id and operator.kafka is None:
+        raise NetworkError(
+            f"{element} is made of the rows of source {operator.name!r}, which says no id: rows that are equal would "
+            f"go or stay together. Name columns that no two rows share, such as id=['trip'], or declare the source "
+            f"with its Kafka topic."
+        )
+    if isinstance(operator, Union):
+        sources = [name for tail in operator.inputs for name in _sources_of(above[tail], above)]
+        twice = next((name for name in sources if sources.count(name) > 1), None)
+        if twice is not None:
+            raise NetworkError(
+                f"{element} gets the rows of source {twice!r} on several ways, by union {operator.name!r}: what comes "
+                f"twice would go or stay together. Say it in one way, as by one .where() with OR, or aggregate each "
+                f"way by itself."
+            )
+    made = next((each for each in computed(operator) if multiplies(each)), None)
+    if made is not None:
+        raise NetworkError(
+            f"{element} is made of rows that {kind_of(operator)} {operator.name!r} makes of one by {made!r}: they "
+            f"would go or stay together. Compute with the array itself, as by aggregate() or size(), or use "
+            f"on_loss='subset'."
+        )
+
+
+def _sources_of(operator: Operator, above: dict[str, Operator]) -> list[str]:
+    """The sources whose rows an operator gives, once each; a source's is itself."""
+    return [each.name for each in (operator, *_all_above(operator, above)) if isinstance(each, Source)]
 
 
 def _check_nested(aggregate: Aggregate, above: dict[str, Operator]) -> None:
@@ -105,7 +149,8 @@ def weighed(graph: Graph) -> frozenset[str]:
 
     >>> from jettison.network import Network, QoS
     >>> net = Network("taxi")
-    >>> paid = net.source("trips", "at timestamp, fare double", event_time="at").where("fare > 0", name="paid")
+    >>> trips = net.source("trips", "trip long, at timestamp, fare double", event_time="at", id=["trip"])
+    >>> paid = trips.where("fare > 0", name="paid")
     >>> paid.window("1 minute").agg(n="count(*)", name="busy").output("table", qos=QoS(on_loss="estimate"))
     >>> sorted(weighed(net.graph))
     ['busy', 'paid', 'trips']

@@ -26,6 +26,8 @@ _STATEMENT_WORDS = frozenset(
     }
 )
 """Words that begin statements and clauses: inside an expression they can only be names."""
+_TEXT = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
+_GENERATOR = re.compile(r"\b((pos)?explode|inline|stack)(_outer)?\s*\(", re.IGNORECASE)
 
 
 @lru_cache(maxsize=4096)
@@ -146,6 +148,16 @@ def names_itself(expression: Expression) -> bool:
     """
     tree = _parse(expression) if isinstance(expression, str) else None
     return tree is None or isinstance(tree, sql.Aliases) or bool(tree.is_star)
+
+
+def multiplies(expression: Expression) -> bool:
+    """Whether an expression makes several rows of one.
+
+    >>> [multiplies(item) for item in ("explode(tags) AS tag", "concat(tag, ' inline (odd)') AS tag", "stack")]
+    [True, False, False]
+    """
+    text = _TEXT.sub("''", expression) if isinstance(expression, str) else str(expression)
+    return _GENERATOR.search(text) is not None
 
 
 def check_columns(

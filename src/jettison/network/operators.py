@@ -295,6 +295,17 @@ def kind_of(operator: Operator) -> str:
     return "with_columns" if isinstance(operator, WithColumns) else type(operator).__name__.lower()
 
 
+def computed(operator: Operator) -> tuple[Expression, ...]:
+    """What an operator computes of each row.
+
+    >>> computed(WithColumns("x", ("trips",), (("a", "1"),)))
+    ('1',)
+    """
+    if isinstance(operator, WithColumns):
+        return tuple(expression for _, expression in operator.columns)
+    return operator.expressions if isinstance(operator, Select) else ()
+
+
 def _check_aggregates(element: str, aggregates: tuple[tuple[str, str | Own], ...], columns: tuple[str, ...]) -> None:
     if not aggregates:
         raise NetworkError(f"{element}: name at least one aggregate, such as .agg(n='count(*)').")

@@ -29,8 +29,9 @@ def strata_at(graph: Graph, arc: str) -> tuple[Aggregate, tuple[str, ...]] | Non
 
     >>> from jettison.network import Network, QoS
     >>> net = Network("taxi")
-    >>> trips = net.source("trips", "at timestamp, place int, fare double", event_time="at").select("place AS zone")
-    >>> trips.window("1 minute", by="zone").agg(n="count(*)", name="busy").output("o", qos=QoS(on_loss="estimate"))
+    >>> trips = net.source("trips", "trip long, at timestamp, place int", event_time="at", id=["trip"])
+    >>> busy = trips.select("place AS zone").window("1 minute", by="zone").agg(n="count(*)", name="busy")
+    >>> busy.output("table", qos=QoS(on_loss="estimate"))
     >>> strata_at(net.graph, "trips")[1]
     ('place',)
     """

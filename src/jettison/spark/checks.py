@@ -10,9 +10,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import NumericType
 
 from jettison.errors import StartError
+from jettison.network.estimated import weighed
 from jettison.network.graph import Graph
 from jettison.network.kafka import Kafka
 from jettison.network.operators import Join
+from jettison.network.schema import quoted
 from jettison.plan.plan import Plan
 from jettison.plan.stale import stale_limits
 from jettison.spark.compile import Compiler
@@ -93,6 +95,27 @@ def check_statics(graph: Graph, statics: Mapping[str, DataFrame]) -> dict[str, D
                 raise StartError(f"join {operator.name!r}: no table {operator.static!r}: add statics={{...}} to start.")
             tables[operator.name] = statics[operator.static] if isinstance(operator.static, str) else operator.static
     return tables
+
+
+def check_keys(graph: Graph, tables: Mapping[str, DataFrame]) -> None:
+    """Above what is estimated a row must not become several: a table that it is joined with has every key once.
+
+    That takes a job for each such join, which looks at the table as every batch will.
+    """
+    above = weighed(graph)
+    for operator in graph.operators:
+        if isinstance(operator, Join) and operator.name in above and operator.how in ("inner", "left"):
+            keys = [quoted(name) for name in operator.on]
+            there = tables[operator.name].where(" AND ".join(f"{key} IS NOT NULL" for key in keys))
+            twice = there.groupBy(*keys).count().where("count > 1").select(*keys).first()
+            if twice is not None:
+                table = f"table {operator.static!r}" if isinstance(operator.static, str) else "its table"
+                example = ", ".join(f"{name} = {value!r}" for name, value in twice.asDict().items())
+                raise StartError(
+                    f"join {operator.name!r}: {table} has several rows with {example}, and what is behind is estimated "
+                    f"(on_loss='estimate'): rows that one row becomes would go or stay together. Let it have one row "
+                    f"for each {', '.join(operator.on)}, or join it behind the aggregate."
+                )
 
 
 def check_compiles(

@@ -332,6 +332,12 @@ class Compiler:
                 return self.known.select(frames[0], [*operator.expressions, *(() if starred else hidden)])
             if isinstance(operator, Union):
                 keys = [f"{tail} (narrowed)" if tail in self.persisted else tail for tail in operator.inputs]
+                if operator.name in self._weighed:  # of two sources that count alike each row has a fate of its own
+                    marked = [f"xxhash64({IDENTITY}, {number}L)" for number in range(len(frames))]
+                    frames = [
+                        frame.withColumn(IDENTITY, self.known.expression(sql))
+                        for frame, sql in zip(frames, marked, strict=True)
+                    ]
                 return _united(frames, [self.known.columns(key, f) for key, f in zip(keys, frames, strict=True)])
             if isinstance(operator, Where):
                 return frames[0].where(self.known.expression(operator.predicate))
@@ -344,6 +350,11 @@ class Compiler:
                 made = resolve(operator)(frames[0])
                 if not isinstance(made, DataFrame):
                     raise TypeError(f"the function gave a {type(made).__name__}, not a DataFrame: return the rows.")
+                if IDENTITY not in made.columns and operator.name in self._weighed:
+                    raise StartError(
+                        f"apply {operator.name!r}: its rows have lost what they go or stay by, and what is behind is "
+                        f"estimated (on_loss='estimate'): let the function keep column {IDENTITY!r}."
+                    )
                 return made if IDENTITY in made.columns else made.selectExpr("*", identity_of(made.columns))
             return frames[0]
         except Exception as error:

@@ -7,7 +7,6 @@ new slices.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
@@ -19,9 +18,10 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from jettison.network.band import still_needed, to_merge
+from jettison.network.expressions import multiplies
 from jettison.network.graph import Graph
 from jettison.network.marks import BatchMarks
-from jettison.network.operators import Aggregate, Select, Source, Where, WithColumns
+from jettison.network.operators import Aggregate, Select, Source, Where, WithColumns, computed
 from jettison.network.slices import SliceGroup
 from jettison.plan.group_gaps import named_groups
 from jettison.spark.files import Folder
@@ -37,8 +37,6 @@ Inputs = Mapping[tuple[str, ...], DataFrame]
 
 _FEW = 20_000
 """So many slices come to the driver."""
-_MULTIPLIES = re.compile(r"\b((pos)?explode|inline|stack)(_outer)?\s*\(", re.IGNORECASE)
-"""Functions that make several rows of one."""
 
 
 @dataclass(frozen=True)
@@ -316,10 +314,8 @@ def _as_read(graph: Graph, name: str) -> bool:
     """Whether an operator gives no more rows than a source has: they are filtered and projected, nothing else."""
     operator = graph.by_name[name]
     while isinstance(operator, Where | Select | WithColumns):
-        if not isinstance(operator, Where):
-            made = operator.expressions if isinstance(operator, Select) else [each for _, each in operator.columns]
-            if any(_MULTIPLIES.search(str(each)) for each in made):
-                return False
+        if any(map(multiplies, computed(operator))):
+            return False
         operator = graph.by_name[operator.inputs[0]]
     return isinstance(operator, Source)
 

@@ -17,7 +17,7 @@ from jettison.plan.shedders import SEMANTIC
 from jettison.spark.aside import ShedSinks
 from jettison.spark.batch import BatchRunner
 from jettison.spark.checkpoint import Checkpoint
-from jettison.spark.checks import check_compiles, check_paths, check_sinks, check_statics, opened
+from jettison.spark.checks import check_compiles, check_keys, check_paths, check_sinks, check_statics, opened
 from jettison.spark.count_state import CountState
 from jettison.spark.join_state import JoinState
 from jettison.spark.metrics import Metrics
@@ -99,6 +99,7 @@ def start(
     check_paths({**chosen, **{f"on_shed {n}": s for n, s in shed_sinks.sinks.items()}, "rejects": rejects_sink})
     tables = check_statics(graph, statics or {})
     kept = check_compiles(spark, graph, frames, tables)
+    check_keys(graph, tables)
     if profile is not None:
         profile.check(graph)
         profile = profile.completed(graph)
