@@ -40,7 +40,11 @@ def _filled(
         return Stratified(drop.columns, drop.keep)
     in_window = rows * (at[0].window.size_us / batch_us if batch_us else 1.0)
     keep = drop.keep * math.prod(each.keep for each in above)
-    groups, others = allocate(sizes.of(at[0].name), keep, LEAST_ROWS / max(in_window, 1.0))
+    swings = sizes.swings(at[0].name)
+    # of groups that come and go as much is left as if they were rare, and as if they were large it is accounted for
+    usual = {**sizes.of(at[0].name), **{group: most for group, (_, most) in swings.items()}}
+    rare = {group: least for group, (least, _) in swings.items()}
+    groups, others = allocate(usual, keep, LEAST_ROWS / max(in_window, 1.0), rare)
     left = [(dict(each.groups), each.rest) for each in above]
     named = {group for group, _ in groups} | {group for shares, _ in left for group in shares}
     wanted = dict(groups)
