@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from tests.spark.running import TRIGGER, TRIPS, ended, logged_plans, same_trips, trips
 
 import jettison as jt
+from jettison.errors import StartError
 from jettison.network.durations import duration_ms
 from jettison.plan.stratified import Stratified
 from jettison.spark.sinks import MemorySink
@@ -74,3 +75,18 @@ def test_costs_of_what_is_estimated_are_measured_as_of_other_windows(spark: Spar
     ended(run, 12_000)
     assert run.controller.profile.cost("busy") > 0
     assert all(row.n == row.n_low == row.n_high for row in sink.rows)
+
+
+def test_a_run_with_a_table_that_has_a_key_twice_is_not_started(spark: SparkSession, tmp_path: Path) -> None:
+    net = jt.Network("taxi")
+    named = net.source("trips", **TRIPS).join("names", on="zone", name="named")
+    named.window("1 second", by="zone").agg(n="count(*)", name="busy").output("table", qos=jt.QoS(on_loss="estimate"))
+    with pytest.raises(StartError, match=r"join 'named': table 'names' has several rows with zone = 1"):
+        jt.start(
+            net,
+            {"trips": trips(spark, 10, 10)},
+            {"table": MemorySink()},
+            checkpoint=str(tmp_path / "checkpoint"),
+            statics={"names": spark.createDataFrame([(1, "a"), (1, "b"), (2, "c")], "zone int, name string")},
+        )
+    assert not (tmp_path / "checkpoint").exists()
