@@ -306,18 +306,18 @@ def without_identity(rows: Any) -> Any:
 
 def test_a_table_with_several_rows_for_a_key_is_refused(spark: SparkSession) -> None:
     names = spark.createDataFrame(
-        [(1, 1, "a"), (2, 1, "b"), (2, 1, "c"), (None, 1, "d"), (None, 1, "e")], "zone int, x int, y string"
+        [(1, 1, "a"), (2, 1, "b"), (2, 1, "c"), (None, 1, "d"), (None, 1, "e")], "zone int, count int, y string"
     )
 
     def graph(how: str, on_loss: str = "estimate") -> Any:
         net = jt.Network("taxi")
-        named = source(net).with_columns({"x": "1"}).join("names", on=["zone", "x"], how=how, name="named")
+        named = source(net).with_columns({"count": "1"}).join("names", on=["zone", "count"], how=how, name="named")
         busy = named.window("10 seconds", by="zone").agg(n="count(*)", name="busy")
         busy.output("table", qos=jt.QoS(on_loss=on_loss))
         return net.graph
 
     with pytest.raises(
-        StartError, match=r"join 'named': table 'names' has several rows with zone = 2, x = 1.*behind the aggregate"
+        StartError, match=r"join 'named': table 'names' has several rows with zone = 2, count = 1.*behind the aggregate"
     ):
         check_keys(graph("left"), {"named": names})
     check_keys(graph("left"), {"named": names.where("y != 'c'")})

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import NumericType
 
 from jettison.errors import StartError
@@ -23,7 +24,7 @@ from jettison.spark.drops import HIDDEN, TIME
 from jettison.spark.join_state import Schemas
 from jettison.spark.kafka import read_stream
 from jettison.spark.sinks import ParquetSink, Sink, as_sink
-from jettison.spark.slices import Shape
+from jettison.spark.slices import ROWS, Shape
 from jettison.spark.state_kinds import COUNTS, JOIN, TIMES
 
 
@@ -107,7 +108,8 @@ def check_keys(graph: Graph, tables: Mapping[str, DataFrame]) -> None:
         if isinstance(operator, Join) and operator.name in above and operator.how in ("inner", "left"):
             keys = [quoted(name) for name in operator.on]
             there = tables[operator.name].where(" AND ".join(f"{key} IS NOT NULL" for key in keys))
-            twice = there.groupBy(*keys).count().where("count > 1").select(*keys).first()
+            counted = there.groupBy(*keys).agg(F.expr(f"count(1) AS {ROWS}"))
+            twice = counted.where(f"{ROWS} > 1").select(*keys).first()
             if twice is not None:
                 table = f"table {operator.static!r}" if isinstance(operator.static, str) else "its table"
                 example = ", ".join(f"{name} = {value!r}" for name, value in twice.asDict().items())
