@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.networks import steady
 
 import jettison as jt
+from jettison.control.loop import Controller, Settings
 from jettison.control.schedules import scheduled
 from jettison.errors import NetworkError
 from jettison.network.graph import Graph
@@ -18,7 +19,7 @@ from jettison.plan.group_gaps import named_groups
 from jettison.plan.plan import Fate, Plan
 from jettison.plan.problem import Problem
 from jettison.plan.window_decisions import WindowDecisions, decisions_of
-from jettison.plan.window_groups import cell_shares, told_apart
+from jettison.plan.window_groups import cell_shares, told_apart, valued_windows
 from jettison.statistics.profile import Profile
 
 pytestmark = pytest.mark.core
@@ -83,6 +84,81 @@ def test_what_must_not_lose_windows_any_more_finishes_what_it_has() -> None:
         keep(old["busy"].schedule, index) for index in range(8, 10)
     ]
     assert all(keep(fate.schedule, index) for index in range(10, 40))
+
+
+def beside(other_gap: int | None) -> Graph:
+    """Windows of 5 s, and beside them windows of a minute, with which they are decided together; None: without."""
+    net = jt.Network("changing")
+    trips = net.source("trips", "at timestamp", event_time="at")
+    trips.window("5 seconds").agg(n="count(*)", name="busy").output("table", qos=jt.QoS(gap=12))
+    if other_gap is not None:
+        trips.window("60 seconds").agg(n="count(*)", name="b").output("minutes", qos=jt.QoS(gap=other_gap))
+    return net.graph
+
+
+@steady(60)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 400), st.sampled_from((0.0, 0.3, 0.75, 12 / 13)), st.sampled_from((None, None, 4, 0))),
+        min_size=2,
+        max_size=20,
+    )
+)
+def test_a_network_that_is_changed_keeps_its_gaps(steps: list[tuple[int, float, int | None]]) -> None:
+    """Alone windows are decided in steps of 5 s, beside others of a minute in steps of a minute."""
+    assert decisions_of(beside(4)).by_aggregate["busy"].step_us == 60 * S
+    fates: dict[str, Fate] = {}
+    newest, mark = None, None
+    said: dict[int, bool] = {}
+    for ahead, share, other_gap in steps:
+        graph = beside(other_gap)
+        decisions = decisions_of(graph)
+        asked = {name: min(share, each.most_drop_share) for name, each in decisions.by_aggregate.items()}
+        plan = Plan(decisions.arcs.drops(decisions.fates(asked), decisions.keeps(asked)), "overload")
+        marks = BatchMarks(graph, {each.name: Mark(newest, mark) for each in graph.aggregates})
+        fates = scheduled(decisions, plan, fates, marks).fates
+        first = 0 if mark is None else max(0, mark // (5 * S))
+        mark = newest
+        newest = (newest or 0) + ahead * S
+        for index in range(first, newest // (5 * S) + 1):
+            fate = fates.get("busy")
+            now = fate is None or keep(fate.schedule, index * 5 * S // fate.slide_us)
+            assert said.setdefault(index, now) == now
+    missing = "".join("x" if said[index] else "." for index in sorted(said)).split("x")
+    assert max(map(len, missing)) <= 12
+
+
+def test_what_was_decided_in_other_steps_makes_way() -> None:
+    def after(graph: Graph, old: dict[str, Fate], second: int, share: float) -> dict[str, Fate]:
+        decisions = decisions_of(graph)
+        asked = dict.fromkeys(decisions.by_aggregate, share)
+        plan = Plan(decisions.arcs.drops(decisions.fates(asked), decisions.keeps(asked)), "overload")
+        times = Mark(second * S, (second - 10) * S)
+        return dict(scheduled(decisions, plan, old, BatchMarks(graph, {e.name: times for e in graph.aggregates})).fates)
+
+    joint = after(beside(4), {}, 1000, 0.5)
+    ending = after(beside(None), joint, 2000, 12 / 13)["busy"]
+    assert ending.slide_us == 60 * S
+    assert all(keep(ending.schedule, 34 + index) for index in range(100)), "nothing more goes by it"
+    anew = after(beside(None), {"busy": ending}, 3000, 12 / 13)
+    assert anew == {}, "all that it let go has closed"
+    assert after(beside(None), anew, 3001, 12 / 13)["busy"].slide_us == 5 * S
+
+
+def test_streams_that_have_nothing_in_common_do_not_wait_for_each_other() -> None:
+    net = jt.Network("apart")
+    for name in ("old", "new"):
+        rows = net.source(name, "at timestamp", event_time="at")
+        rows.window("5 seconds").agg(n="count(*)", name=f"{name}_busy").output(f"{name}_table", qos=jt.QoS(gap=4))
+    decisions = decisions_of(net.graph)
+    asked = dict.fromkeys(decisions.by_aggregate, 0.8)
+    plan = Plan(decisions.arcs.drops(decisions.fates(asked), decisions.keeps(asked)), "overload")
+    days = {"old_busy": 1_000_000_000, "new_busy": 1_700_000_000}
+    marks = BatchMarks(net.graph, {name: Mark(time * S, (time - 10) * S) for name, time in days.items()})
+    fates = scheduled(decisions, plan, {}, marks).fates
+    assert {name: 5 * fate.schedule.segments[0].start for name, fate in fates.items()} == {
+        name: time + 5 for name, time in days.items()
+    }
 
 
 # --- groups that are worth more or less ------------------------------------------------------------------------------
@@ -213,6 +289,70 @@ def test_no_group_misses_more_than_its_own_gap(steps: list[tuple[int, float]]) -
     for cell, gap in enumerate((0, 1, 3)):
         fared = "".join("x" if said[each] else "." for each in sorted(said) if each[0] == cell)
         assert (closes and gap > 0) or max(map(len, fared.split("x"))) <= gap
+
+
+def test_other_gaps_hold_as_soon_as_those_of_before_have_run_out() -> None:
+    def planned(gaps: dict[str, int], old: dict[str, Fate], second: int) -> dict[str, Fate]:
+        net = jt.Network("taxi")
+        trips = net.source("trips", "at timestamp, zone string", event_time="at")
+        busy = trips.window("10 seconds", by="zone").agg(n="count(*)", name="busy")
+        busy.output("table", qos=jt.QoS(gap=4, gaps={"zone": gaps}))
+        decisions = decisions_of(net.graph)
+        problem = Problem(net.graph, Profile({"trips": 1.0, "busy": 1.0}, {}), {"trips": 1000.0}, 1.0)
+        plan = told_apart(problem, asking(decisions, 0.8), named_groups(net.graph))
+        marks = BatchMarks(net.graph, {"busy": Mark(second * S, (second - 5) * S)})
+        return dict(scheduled(decisions, plan, old, marks).fates)
+
+    fates: dict[str, Fate] = {}
+    for second in range(100, 200, 5):
+        fates = planned({"harbour": 2}, fates, second)
+    for second in range(200, 300, 5):
+        fates = planned({"airport": 0}, fates, second)
+    cells = fates["busy"].apart
+    assert cells is not None
+    assert cells.names == ("airport",)
+    assert all(keep(fates["busy"].within(0).schedule, index) for index in range(30, 100))
+    assert not all(keep(fates["busy"].within(1).schedule, index) for index in range(30, 100))
+
+
+def test_who_still_comes_when_an_output_is_closed_is_named() -> None:
+    net = jt.Network("taxi")
+    trips = net.source("trips", "at timestamp, zone string", event_time="at")
+    busy = trips.window("10 seconds", by="zone").agg(n="count(*)", name="busy")
+    busy.output("table", qos=jt.QoS(gap=4, gaps={"zone": {"airport": 0, "harbour": 2}}))
+    decisions = decisions_of(net.graph)
+    problem = Problem(net.graph, Profile({"trips": 1.0, "busy": 1.0}, {}), {"trips": 1000.0}, 1.0)
+    plan = told_apart(problem, asking(decisions, 1.0), named_groups(net.graph))
+    reason = scheduled(decisions, plan, {}, BatchMarks(net.graph, {})).reason
+    assert reason.endswith("not enough, table closed but for 'airport'")
+
+
+def test_windows_that_count_rows_have_one_gap() -> None:
+    net = jt.Network("rows")
+    trips = net.source("trips", "trip long, zone string", id=["trip"])
+    recent = trips.window("10 rows", by="zone").agg(n="count(*)", name="recent")
+    recent.output("table", qos=jt.QoS(gap=4, gaps={"zone": {"airport": 0}}))
+    with pytest.raises(NetworkError, match=r"output 'table' has gaps by 'zone', and aggregate 'recent' .*count rows"):
+        named_groups(net.graph)
+
+
+def test_values_beside_windows_that_count_rows() -> None:
+    net = jt.Network("both")
+    trips = net.source("trips", "trip long, at timestamp, zone int", event_time="at", id=["trip"])
+    trips.window("5 seconds", by="zone").agg(n="count(*)", name="busy").output("table", qos=jt.QoS(value=VALUE))
+    trips.window("10 rows", by="zone").agg(n="count(*)", name="recent").output("last")
+    assert list(valued_windows(net.graph)) == ["busy"]
+    controller = Controller(net.graph, Settings(1000.0), Profile({"busy": 5.0, "recent": 5.0}, {}), clock=lambda: 0.0)
+    marks = BatchMarks(net.graph, {"busy": Mark(95 * S, 80 * S)})
+    for second in range(3):
+        plan = controller.decide({"trips": 500_000}, 1000.0 * second, marks=marks)
+    assert plan.reason != "within budget"
+
+
+def test_a_group_is_named_as_spark_writes_it() -> None:
+    assert jt.QoS(gaps={"flag": {True: 0}}).gaps == {"flag": {"true": 0}}
+    with pytest.raises(NetworkError, match="the group of nulls"):
+        jt.QoS(gaps={"flag": {None: 0}})
 
 
 def test_gaps_are_by_a_column_that_windows_are_grouped_by() -> None:

@@ -22,6 +22,7 @@ from tests.spark.running import FREE, ended
 
 import jettison as jt
 from jettison.control.loop import Controller
+from jettison.control.making_up import Decided
 from jettison.network import band
 from jettison.plan.plan import Plan
 from jettison.plan.window_decisions import decisions_of
@@ -87,14 +88,14 @@ def arm(point: str, number: int, delay_ms: float) -> None:
 def force_plans(checkpoint: Path, seed: int) -> None:
     """Let the shares of windows to drop depend on the batch, and change every three batches."""
 
-    def forced(controller: Controller, *_: object) -> Plan:
+    def forced(controller: Controller, *_: object) -> Decided:
         batch = len(list((checkpoint / "plans").glob("[0-9]*.json")))
         decisions = decisions_of(controller.graph)
         asked = {
             name: random.Random(f"{seed} {decision.seed} {batch // 3}").choice(SHARES)
             for name, decision in decisions.by_aggregate.items()
         }
-        return Plan(decisions.arcs.drops(decisions.fates(asked), decisions.keeps(asked)), "forced", row=1)
+        return Decided(Plan(decisions.arcs.drops(decisions.fates(asked), decisions.keeps(asked)), "forced", row=1), {})
 
     Controller._decide = forced  # type: ignore[method-assign,assignment]
 

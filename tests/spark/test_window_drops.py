@@ -15,6 +15,7 @@ from tests.spark.windowing import TRIPS, Hand, Row, S, frame_of, plain, source, 
 
 import jettison as jt
 from jettison.control.loop import Controller, Settings
+from jettison.control.making_up import Decided
 from jettison.network.sight import Sight
 from jettison.plan.fate import Schedule, Segment, extend, keep
 from jettison.plan.needs import last_touched
@@ -305,9 +306,9 @@ def test_what_was_decided_survives_a_restart(
     batches = trips_of(8, 40, step_s=11, late_s=12)
     shares = iter([0.3, 0.6, 0.6, 0.8, 0.5, 0.7, 0.7, 0.0])
 
-    def forced(controller: Controller, *_: object) -> Plan:
+    def forced(controller: Controller, *_: object) -> Decided:
         decisions, asked = decisions_of(controller.graph), {"busy": next(shares)}
-        return Plan(decisions.arcs.drops(decisions.fates(asked), decisions.keeps(asked)), "forced", row=1)
+        return Decided(Plan(decisions.arcs.drops(decisions.fates(asked), decisions.keeps(asked)), "forced", row=1), {})
 
     monkeypatch.setattr(Controller, "_decide", forced)
     table = jt.memory()

@@ -12,6 +12,7 @@ from tests.spark.windowing import Hand, Row, S, plain, source, trips_of
 
 import jettison as jt
 from jettison.control.schedules import scheduled
+from jettison.errors import StartError
 from jettison.network.marks import BatchMarks, Mark
 from jettison.plan.fate import keep
 from jettison.plan.group_gaps import named_groups
@@ -147,6 +148,7 @@ def test_groups_have_gaps_of_their_own(spark: SparkSession, tmp_path: Path) -> N
         for row in map(plain, full.sinks["table"].batches.get(number, [])):
             fate = plan.fates.get("busy", Fate(4 * S)).within(0 if row[0] == "bus" else 1)
             wanted += [row] if keep(fate.schedule, round(row[2] * S) // fate.slide_us) else []
+    assert plans[4].reason.endswith("table closed but for 'bus'")
     assert shed.rows("table") == sorted(wanted, key=repr)
     buses, cabs = ([row for row in full.rows("table") if row[0] == kind] for kind in ("bus", "cab"))
     assert [row for row in shed.rows("table") if row[0] == "bus"] == buses
@@ -154,3 +156,21 @@ def test_groups_have_gaps_of_their_own(spark: SparkSession, tmp_path: Path) -> N
     assert went > 40, "cabs went before they were parsed"
     full.close()
     shed.close()
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        ("fare", 1, r"QoS gaps of 'fare' name '1': as a double that is '1.0': write it so"),
+        ("zone", "1.0", r"QoS gaps of 'zone' name '1.0': (no int is that|as a int that is '1': write it so)"),
+        ("zone", "airport", r"QoS gaps of 'zone' name 'airport': no int is that"),
+    ],
+)
+def test_a_name_that_no_group_has_is_refused(
+    spark: SparkSession, tmp_path: Path, column: str, value: object, message: str
+) -> None:
+    net = jt.Network("taxi")
+    busy = source(net).window("4 seconds", by=["kind", "zone", "fare"]).agg(n="count(*)", name="busy")
+    busy.output("table", qos=jt.QoS(gap=4, gaps={column: {value: 0}}))
+    with pytest.raises(StartError, match=message):
+        Hand(spark, tmp_path, net)

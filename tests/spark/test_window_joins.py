@@ -17,6 +17,7 @@ from tests.spark.windowing import plain
 
 import jettison as jt
 from jettison.control.loop import Controller
+from jettison.control.making_up import Decided
 from jettison.control.schedules import scheduled
 from jettison.plan.fate import keep
 from jettison.plan.plan import Fate, Plan, Window
@@ -322,8 +323,8 @@ def test_a_run_drops_windows_above_its_join_and_goes_on_after_a_stop(
     batches = rows_of(10, 40, lag_s=1)
     shares = iter([0.3, 0.75, 0.75, 0.75, 0.5, 0.75, 0.75, 0.75, 0.0, 0.0])
 
-    def forced(controller: Controller, *_: object) -> Plan:
-        return asking(controller.graph, next(shares))
+    def forced(controller: Controller, *_: object) -> Decided:
+        return Decided(asking(controller.graph, next(shares)), {})
 
     monkeypatch.setattr(Controller, "_decide", forced)
     sinks = {"table": jt.memory(), "spans": jt.memory()}

@@ -63,10 +63,11 @@ def scheduled(decisions: WindowDecisions, plan: Plan, before: Mapping[str, Fate]
     fates: dict[str, Fate] = {}
     for name in decisions.arcs.fate_arcs:
         decision, old = decisions.by_aggregate.get(name), before.get(name)
-        if decision is not None and decision.counts_rows:
+        rule = decision or old
+        if rule is not None and rule.counts_rows:
             fates |= {name: asked[name]} if name in asked else {}
-        elif decision is not None or old is not None:
-            times = (marks.newest_us, decisions.band_us(name), marks.closing_from_us(name))
+        elif rule is not None:
+            times = (marks.newest_of(name), decisions.band_us(name), marks.closing_from_us(name))
             fate = _extended(decision, old, asked.get(name), *times)
             if any(segment.drop_share > 0 for each in _lists(fate.schedule) for segment in each):
                 fates[name] = fate
@@ -76,7 +77,16 @@ def scheduled(decisions: WindowDecisions, plan: Plan, before: Mapping[str, Fate]
     if closed(plan):
         outputs = sorted({output for name in closed(plan) for output in decisions.outputs(name)})
         reason = f"{reason}: dropping as many windows as may go is not enough, {', '.join(outputs)} closed"
+        spared = sorted({value for name in closed(plan) for value in _spared(plan.fates[name])})
+        if spared:
+            reason += f" but for {', '.join(map(repr, spared))}"
     return replace(plan, drops=drops, reason=reason)
+
+
+def _spared(fate: Fate) -> list[str]:
+    """The named groups of which windows stay though all others go."""
+    cells = fate.cells
+    return [] if cells is None else [name for name, share in zip(cells.names, cells.shares, strict=False) if share < 1]
 
 
 def _extended(
@@ -90,9 +100,11 @@ def _extended(
     """A fate with other shares from the first window on that no tuple was in, nor within `band_us` before it; windows
     that have closed are forgotten.
 
-    What was decided in other steps, or by other cells, goes on in those, and what must not lose windows any more
-    finishes what it has.
+    What must not lose windows any more finishes what it has. So does what an earlier run decided in other steps, or by
+    other groups: nothing more goes by that, and when its last window has closed the new rules begin.
     """
+    if decision is None or (old is not None and _ruled_otherwise(old, decision, asked)):
+        asked = None
     share = 0.0 if asked is None else asked.drop_share
     schedule = Schedule() if old is None else old.schedule
     last = schedule.segments[-1] if schedule.segments else None
@@ -117,6 +129,13 @@ def _extended(
         schedule = forget(schedule, open_us // step_us)
     groups = {group: own for group, own in schedule.groups.items() if not _same(own, schedule.segments)}
     return Fate(step_us, Schedule(schedule.segments, groups), share, cells)
+
+
+def _ruled_otherwise(old: Fate, decision: Decision, asked: Fate | None) -> bool:
+    """Whether a fate is in other steps, or tells groups apart otherwise, than what is asked for."""
+    wanted = None if asked is None else asked.cells
+    others = old.apart is not None and wanted is not None and old.apart.kind != wanted.kind
+    return others or old.slide_us != decision.step_us
 
 
 def _lists(schedule: Schedule) -> tuple[tuple[Segment, ...], ...]:

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from jettison.network.graph import Graph
+from jettison.network.operators import Source
 from jettison.network.reach import further, reach_of
 from jettison.network.slices import results_above
 from jettison.network.windows import WindowSpec, watermark_us
@@ -58,6 +59,7 @@ class BatchMarks:
         self._windows: dict[str, WindowSpec] = {each.name: each.window for each in graph.aggregates}
         self._before = {name: before.get(name, Mark()) for name in self._windows}
         self._reach = {name: reach_of(graph, name) for name in self._windows}
+        self._alike = _alike({name: graph.sources_above(name) for name in self._windows})
         self._nested: dict[str, bool] = {}
         self._marks: dict[str, int | None] = {}
         for name, window in self._windows.items():
@@ -92,7 +94,15 @@ class BatchMarks:
     @property
     def newest_us(self) -> int | None:
         """The largest event time of all batches before this one, shed rows included; None before the first."""
-        times = [mark.largest_us for mark in self._before.values()]
+        return self._largest_us(self._before)
+
+    def newest_of(self, name: str) -> int | None:
+        """The same of the sources of an aggregate, and of all others that it has sources in common with: a stream of
+        old event times does not wait for one of new ones that it has nothing to do with."""
+        return self._largest_us(self._alike[name])
+
+    def _largest_us(self, names: Iterable[str]) -> int | None:
+        times = [self._before[name].largest_us for name in names]
         return max((each for each in times if each is not None), default=None)
 
     def closing(self, name: str, oldest_us: int | None) -> tuple[int, int] | None:
@@ -132,3 +142,15 @@ class BatchMarks:
         seen = further(before.seen_us, seen)
         times = [each for each in (before.newest_us, reach.at_us(seen)) if each is not None]
         return Mark(max(times, default=None), self._marks[name], seen)
+
+
+def _alike(sources: Mapping[str, Iterable[Source]]) -> dict[str, frozenset[str]]:
+    """By aggregate, all those that it has sources in common with, directly or through others."""
+    groups: list[tuple[set[str], set[str]]] = []
+    for name, above in sources.items():
+        names, places = {name}, {source.name for source in above}
+        for group in [each for each in groups if each[1] & places]:
+            groups.remove(group)
+            names, places = names | group[0], places | group[1]
+        groups.append((names, places))
+    return {name: frozenset(names) for names, _ in groups for name in names}

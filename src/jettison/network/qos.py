@@ -141,7 +141,14 @@ def _gaps(given: Mapping[str, Mapping[Any, int]]) -> dict[str, dict[str, int]]:
             raise NetworkError(
                 f"QoS gaps of {column!r}: {value!r} has {gap!r}: give a whole number of windows, {example}."
             )
-    return {column: {str(value): gap for value, gap in by_value.items()}}
+        if value is None:
+            raise NetworkError(f"QoS gaps of {column!r}: the group of nulls cannot have one of its own: leave it out.")
+    return {column: {_as_text(value): gap for value, gap in by_value.items()}}
+
+
+def _as_text(value: Any) -> str:
+    """A value as Spark writes it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _points(points: Iterable[Iterable[float]]) -> tuple[Point, ...]:

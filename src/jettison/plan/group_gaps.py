@@ -96,7 +96,11 @@ def _grouped_by(graph: Graph, name: str, output: Output) -> str:
     """The column of an aggregate by which an output has gaps."""
     column = next(iter(output.qos.gaps or {}))
     aggregate = graph.by_name[name]
-    assert isinstance(aggregate, Aggregate)
+    if not isinstance(aggregate, Aggregate):
+        raise NetworkError(
+            f"output {output.name!r} has gaps by {column!r}, and aggregate {name!r} has windows that count rows: "
+            f"groups have gaps of their own in windows of event time. Say gap alone."
+        )
     theirs = origins(graph, output.name, column).get(name, "")
     found = next((each for each in aggregate.window.by if each.lower() == theirs.lower()), None)
     judged = decisions_of(graph).arcs.fate_arcs.get(name, ())

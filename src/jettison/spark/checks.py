@@ -16,11 +16,12 @@ from jettison.network.graph import Graph
 from jettison.network.kafka import Kafka
 from jettison.network.operators import Join
 from jettison.network.schema import quoted
+from jettison.plan.group_gaps import named_groups
 from jettison.plan.plan import Plan
 from jettison.plan.stale import stale_limits
 from jettison.spark.compile import Compiler
 from jettison.spark.count_slices import CountShape
-from jettison.spark.drops import HIDDEN, TIME
+from jettison.spark.drops import HIDDEN, TIME, literal
 from jettison.spark.join_state import Schemas
 from jettison.spark.kafka import read_stream
 from jettison.spark.sinks import ParquetSink, Sink, as_sink
@@ -140,7 +141,21 @@ def check_compiles(
                 f"arc {arc!r}: what is stale is judged here by event time, which its rows have lost: let functions in "
                 f".apply() before it keep column {TIME!r}, or say the same age for all outputs behind {tail!r}."
             )
+    _check_gaps(spark, graph, compiler.shapes)
     return Kept(compiler.sides, compiler.shapes, compiler.counts)
+
+
+def _check_gaps(spark: SparkSession, graph: Graph, shapes: Mapping[str, Shape]) -> None:
+    """Groups are told by the text of a value: one that no value has would protect nobody."""
+    by_member = {member.name: shape for shape in shapes.values() for member in shape.group.members}
+    for name, cells in named_groups(graph).items():
+        fields = by_member[name].schema.fields
+        kind = next(each.dataType.simpleString() for each in fields if each.name.lower() == cells.column.lower())
+        casts = [f"string(try_cast({literal(value)} AS {kind}))" for value in cells.names]
+        for value, text in zip(cells.names, spark.sql(f"SELECT {', '.join(casts)}").head() or (), strict=True):
+            if text != value:
+                remedy = f"no {kind} is that" if text is None else f"as a {kind} that is {text!r}: write it so"
+                raise StartError(f"aggregate {name!r}: QoS gaps of {cells.column!r} name {value!r}: {remedy}.")
 
 
 def _check_value(output: str, column: str, rows: DataFrame) -> None:

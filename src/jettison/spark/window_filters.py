@@ -96,11 +96,13 @@ def _column(arcs: WindowArcs, arc: str, fates: Mapping[str, Fate]) -> str | None
 def _needed(
     arcs: WindowArcs, arc: str, fates: Mapping[str, Fate], marks: BatchMarks, sight_us: int | None
 ) -> Needed | None:
-    firsts = [marks.late_before_us(each.name) for each in arcs.below(arc)]
+    below = arcs.below(arc)
+    firsts = [marks.late_before_us(each.name) for each in below]
     known = [first for first in firsts if first is not None]
-    newest_us, granule_us = marks.newest_us, arcs.granule_us(arc)
-    if not known or newest_us is None:
+    newest_us = marks.newest_of(below[0].name) if known else None
+    if newest_us is None:
         return None
+    granule_us = arcs.granule_us(arc)
     low_us = min(known) // granule_us * granule_us
     ahead = _MOST_AHEAD if sight_us is None else min(_MOST_AHEAD, sight_us // granule_us + 1)
     count = min(_MOST_GRANULES, max(0, (newest_us - low_us) // granule_us) + ahead)
