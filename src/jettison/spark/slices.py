@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from pyspark.errors import AnalysisException, ParseException
+from pyspark.errors import AnalysisException, ParseException, PySparkNotImplementedError
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
@@ -231,6 +231,13 @@ def _own(aggregate: Aggregate | CountAggregate, name: str, own: Own, order: str,
         raise StartError(
             f"aggregate {aggregate.name!r}: {name!r} is of type {own.type!r}, which Spark does not know: say one such "
             f"as 'double', 'bigint', 'string' or 'array<int>'."
+        ) from error
+    try:
+        kind.toInternal(None)
+    except PySparkNotImplementedError as error:
+        raise StartError(
+            f"aggregate {aggregate.name!r}: {name!r} is of type {own.type!r}, which Spark does not take from Python: "
+            f"say another one, such as 'bigint'."
         ) from error
     own = with_functions(f"aggregate {aggregate.name!r}: {name!r}", own)
     made = own_columns(own, kind, column) if order == _ORDER else own_columns(own, kind, column, order)
