@@ -308,7 +308,7 @@ def test_a_run_reports_failed_windows(spark: SparkSession, tmp_path: Path) -> No
     table = jt.memory()
     stream = spark.readStream.schema(TRIPS).option("maxFilesPerTrigger", 1).parquet(f"{tmp_path}/trips/*")
     net = network(n="count(*)", own=jt.whole_window(broken, columns="fare", type="double"))
-    where = str(tmp_path / "checkpoint")
+    where = str(tmp_path / "run [1] {a,b} *?")  # a name as it stands, no pattern
     run = ended(jt.start(net, {"trips": stream}, {"table": table}, trigger=TRIGGER, checkpoint=where, profile=FREE), 3)
     assert [(row["n"], row["own"]) for row in table.rows] == [(1, None), (1, None)]
     assert run.report().windows_failed == 2
