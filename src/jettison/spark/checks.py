@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import NumericType
+from pyspark.sql.types import NumericType, TimestampNTZType
 
 from jettison.errors import StartError
 from jettison.network.graph import Graph
 from jettison.network.kafka import Kafka
-from jettison.network.operators import Join
+from jettison.network.operators import Aggregate, Join, StreamJoin, kind_of
 from jettison.plan.plan import Plan
 from jettison.plan.stale import stale_limits
 from jettison.spark.compile import Compiler
@@ -23,6 +23,7 @@ from jettison.spark.kafka import read_stream
 from jettison.spark.sinks import ParquetSink, Sink, as_sink
 from jettison.spark.slices import Shape
 from jettison.spark.state_kinds import COUNTS, JOIN, TIMES
+from jettison.spark.stream import declared_types
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,7 @@ def check_compiles(
 
     What joins of streams and aggregates will have to keep shows too.
     """
+    _check_zone(spark, graph)
     empty = {name: spark.createDataFrame([], frame.schema) for name, frame in sources.items()}
     compiler = Compiler(graph, empty, Plan(), statics)
     for output in graph.outputs:
@@ -116,6 +118,23 @@ def check_compiles(
                 f".apply() before it keep column {TIME!r}, or say the same age for all outputs behind {tail!r}."
             )
     return Kept(compiler.sides, compiler.shapes, compiler.counts)
+
+
+def _check_zone(spark: SparkSession, graph: Graph) -> None:
+    """Times without a zone are taken in the session's: only in UTC are windows and bands then those of Spark."""
+    zone = str(spark.conf.get("spark.sql.session.timeZone"))
+    jvm: Any = spark._jvm
+    if str(jvm.org.apache.spark.sql.catalyst.util.DateTimeUtils.getZoneId(zone).normalized().toString()) == "Z":
+        return
+    timed: tuple[Aggregate | StreamJoin, ...] = (*graph.aggregates, *graph.stream_joins)
+    for operator in timed:
+        for source in graph.sources_above(operator.name):
+            if source.event_time and isinstance(declared_types(source)[source.event_time], TimestampNTZType):
+                raise StartError(
+                    f"source {source.name!r}: its event time {source.event_time!r} is a timestamp_ntz, without a time "
+                    f"zone, and {kind_of(operator)} {operator.name!r} would take it in that of the session, {zone!r}: "
+                    f"set spark.sql.session.timeZone to 'UTC', or give a timestamp."
+                )
 
 
 def _check_value(output: str, column: str, rows: DataFrame) -> None:
