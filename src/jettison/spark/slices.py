@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
-from jettison.errors import StartError
+from jettison.errors import NetworkError, StartError
 from jettison.network.aggregates import Call, Recipe, parse_call, recipe
 from jettison.network.estimates import HIGH, LOW, WEIGHT, Estimate, estimate
 from jettison.network.operators import Aggregate, CountAggregate
@@ -250,7 +250,10 @@ def _own(aggregate: Aggregate | CountAggregate, name: str, own: Own, order: str,
 
 def _recipe(aggregate: Aggregate | CountAggregate, text: str, rows: DataFrame, order: str) -> Recipe:
     call: Call = parse_call(f"aggregate {aggregate.name!r}", text)
-    return recipe(call, _kind(call, rows), order)
+    try:
+        return recipe(call, _kind(call, rows), order)
+    except NetworkError as error:
+        raise StartError(f"aggregate {aggregate.name!r}: {text!r}: {error}") from error
 
 
 def _estimate(aggregate: Aggregate | CountAggregate, text: str, rows: DataFrame) -> Estimate:
