@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from pyspark.errors import AnalysisException, ParseException, PySparkNotImplementedError
+from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
@@ -23,6 +23,7 @@ from jettison.network.windows import END, START
 from jettison.spark.drops import HIDDEN, IDENTITY, TIME
 from jettison.spark.reasons import reason_of
 from jettison.spark.user_functions import own_columns
+from jettison.spark.user_values import takes_from_python
 
 SLICE = "_jt_slice"
 ROWS = "_jt_rows"
@@ -232,13 +233,11 @@ def _own(aggregate: Aggregate | CountAggregate, name: str, own: Own, order: str,
             f"aggregate {aggregate.name!r}: {name!r} is of type {own.type!r}, which Spark does not know: say one such "
             f"as 'double', 'bigint', 'string' or 'array<int>'."
         ) from error
-    try:
-        kind.toInternal(None)
-    except PySparkNotImplementedError as error:
+    if not takes_from_python(kind):
         raise StartError(
             f"aggregate {aggregate.name!r}: {name!r} is of type {own.type!r}, which Spark does not take from Python: "
-            f"say another one, such as 'bigint'."
-        ) from error
+            f"say another one, such as 'bigint' or 'string'."
+        )
     own = with_functions(f"aggregate {aggregate.name!r}: {name!r}", own)
     made = own_columns(own, kind, column) if order == _ORDER else own_columns(own, kind, column, order)
     parsed[f"{label} AS {column}"] = made.partial.alias(column)

@@ -74,7 +74,14 @@ def _tried(work: Callable[[], Any]) -> Any:
     try:
         return work()
     except Exception as error:
-        return _Thrown(f"{type(error).__name__}: {error}"[:_LONGEST_REASON])
+        return _Thrown(_told(error)[:_LONGEST_REASON])
+
+
+def _told(error: Exception) -> str:
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # it is the user's own, and its text may throw too
+        return type(error).__name__
 
 
 def _pickled(first: tuple[int, int], value: Any) -> bytes:

@@ -7,13 +7,14 @@ and does not count the digits of a decimal; those are looked at here, wherever t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any, NoReturn
 
+from pyspark.errors import PySparkNotImplementedError
 from pyspark.sql.types import (
     ArrayType,
-    CharType,
     DataType,
     DecimalType,
     DoubleType,
@@ -21,12 +22,25 @@ from pyspark.sql.types import (
     MapType,
     StringType,
     StructType,
-    VarcharType,
     _make_type_verifier,
 )
 
 _Take = Callable[[Any], Any]
 _LONGEST_VALUE = 100
+
+
+def takes_from_python(kind: DataType) -> bool:
+    """Whether Spark takes values of a type from functions in Python; of some this shows only when they run.
+
+    >>> from pyspark.sql.types import VarcharType
+    >>> takes_from_python(StringType()), takes_from_python(ArrayType(VarcharType(3)))
+    (True, False)
+    """
+    try:
+        kind.toInternal(None)
+    except PySparkNotImplementedError:
+        return False
+    return re.search(r"\b(var)?char\(", kind.simpleString()) is None
 
 
 def taking(kind: DataType) -> _Take:
@@ -52,7 +66,7 @@ def taking(kind: DataType) -> _Take:
 
 def _taking(kind: DataType) -> _Take:
     """A value with its texts and decimals checked. What is of another shape than its type is left to the verifier."""
-    if isinstance(kind, StringType | CharType | VarcharType):
+    if isinstance(kind, StringType):
         return lambda value: None if value is None else _text(value, kind)
     if isinstance(kind, DecimalType):
         return lambda value: _digits(value, kind) if isinstance(value, Decimal) else value
