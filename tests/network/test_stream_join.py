@@ -141,6 +141,26 @@ def test_yaml_that_leaves_out_what_a_join_needs(given: str, fault: str) -> None:
         from_yaml(re.sub(r"join_stream: payments, on: \[order\]", "where: 'true'", YAML)).graph()
 
 
+@pytest.mark.parametrize(
+    ("text", "milliseconds", "printed"),
+    [
+        ("1 day", 86_400_000, "1 day"),
+        ("24 hours", 86_400_000, "1 day"),
+        ("1.5 d", 129_600_000, "36 hours"),
+        ("14 days", 1_209_600_000, "2 weeks"),
+        ("3 Weeks", 1_814_400_000, "3 weeks"),
+        ("5 ms", 5, "5 milliseconds"),
+        ("7 us", 0.007, "0.007 milliseconds"),
+        ("250000 microseconds", 250, "250 milliseconds"),
+        ("2 mins", 120_000, "2 minutes"),
+    ],
+)
+def test_a_duration_in_every_unit(text: str, milliseconds: float, printed: str) -> None:
+    assert duration_ms(text, "band") == milliseconds
+    assert duration_text(milliseconds) == printed
+    assert duration_ms(printed, "band") == milliseconds
+
+
 @steady(200)
 @given(st.one_of(st.integers(1, 10**9).map(float), st.floats(1e-9, 1e12)))
 def test_a_duration_is_read_back(milliseconds: float) -> None:

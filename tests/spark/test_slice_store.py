@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
-from tests.spark.windowing import Hand, Row, source, trips_of
+from tests.spark.windowing import Hand, Row, S, by_spark, frame_of, source, trips_of
 
 import jettison as jt
 from jettison.spark import slice_state
@@ -93,3 +93,20 @@ def test_no_more_come_than_the_driver_bears(spark: SparkSession) -> None:
     assert not fits("zone int, name string, least string")
     assert not fits("zone int, sketch binary")
     assert not fits("zone array<int>, n long")
+
+
+def test_a_checkpoint_whose_name_looks_like_a_pattern(spark: SparkSession, tmp_path: Path) -> None:
+    net = jt.Network("pairs")
+    trips = source(net)
+    kinds = trips.where("fare >= 0").select("trip", "kind")
+    pairs = trips.select("trip", "fare").join(kinds, on="trip", within="2 seconds", delay="4 seconds")
+    pairs.window("4 seconds", by="kind", delay="4 seconds").agg(n="count(*)", sum="sum(fare)").output("table")
+    hand = Hand(spark, tmp_path / "run [1] {a,b} *?", net)
+    for batch, rows in enumerate(BATCHES[:4]):
+        hand.run(batch, rows)
+    found = hand.rows("table")
+    hand.close()
+    everything = frame_of(spark, [row for batch in BATCHES[:4] for row in batch]).where("fare >= 0")
+    wanted = by_spark(everything, "4 seconds", None, ["kind"], 100 * S, n="count(*)", sum="sum(fare)")
+    assert len(found) > 2
+    assert set(found) <= set(wanted)

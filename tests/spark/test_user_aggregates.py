@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import datetime
+import re
 import statistics
 from collections.abc import Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.types import ArrayType, DataType, DecimalType, MapType, StringType, StructType, TimestampType
 from tests.spark.running import FREE, TRIGGER, ended
 from tests.spark.windowing import TRIPS, Hand, Row, S, frame_of, source, trips_of
 
 import jettison as jt
 from jettison.errors import CheckpointError, StartError
 from jettison.network import band
+from jettison.spark.user_values import taking
 
 pytestmark = pytest.mark.spark
 
@@ -180,6 +186,133 @@ def test_a_window_that_throws_is_counted_and_the_others_go_on(spark: SparkSessio
     run.close()
 
 
+class MuteError(Exception):
+    """What throws when it is asked what it is."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no word")
+
+
+def silent(rows: pd.DataFrame) -> str:
+    if rows["fare"].max() >= 1000:
+        raise MuteError
+    return "there"
+
+
+class Lost:
+    """A value that pickles, and cannot be read back."""
+
+    def __reduce__(self) -> Any:
+        return lost, ()
+
+
+def lost() -> Any:
+    raise ImportError("no module 'prices' any more")
+
+
+def large(value: Any, otherwise: Any, type: str) -> Any:
+    """An aggregate that is one value where a fare is 1000 or more, and another elsewhere."""
+    return jt.whole_window(lambda rows: value if rows["fare"].max() >= 1000 else otherwise, columns="fare", type=type)
+
+
+def of_fares(incr: Any, final: Any, type: str) -> Any:
+    return jt.aggregate(
+        init=lambda: Decimal(0), incr=incr, merge=lambda a, b: a + b, final=final, columns="fare", type=type
+    )
+
+
+def longest(rows: pd.DataFrame) -> Any:
+    return rows["at"].diff().max() if rows["fare"].max() >= 1000 else "short"
+
+
+ODD: dict[str, tuple[Any, Any, str]] = {
+    "span": (
+        jt.whole_window(longest, columns=["at", "fare"], type="string"),
+        "short",
+        "TypeError: Timedelta('0 days 00:00:10') (Timedelta) does not go into type 'string'",
+    ),
+    "total": (
+        of_fares(lambda value, fare: value + Decimal(fare), lambda value: value, "decimal(5,2)"),
+        Decimal("7.00"),
+        "TypeError: Decimal('200000') (Decimal) does not go into type 'decimal(5,2)', which has too few digits for it",
+    ),
+    "nan": (
+        large(Decimal("NaN"), Decimal("0.125"), "decimal(9,2)"),
+        Decimal("0.13"),
+        "TypeError: Decimal('NaN') (Decimal) does not go into type 'decimal(9,2)'",
+    ),
+    "names": (
+        large({"a": [1]}, {"a": [np.str_("b"), None]}, "map<string,array<string>>"),
+        {"a": ["b", None]},
+        "TypeError: 1 (int) does not go into type 'string'",
+    ),
+    "gone": (
+        of_fares(lambda value, fare: Lost() if fare >= 1000 else value, lambda value: "there", "string"),
+        "there",
+        "ImportError: no module 'prices' any more",
+    ),
+    "mute": (jt.whole_window(silent, columns="fare", type="string"), "there", "MuteError"),
+}
+
+
+def test_a_value_that_spark_does_not_take_fails_its_window_alone(spark: SparkSession, tmp_path: Path) -> None:
+    net = jt.Network("taxi")
+    trips = source(net)
+    for name, (own, _, _) in ODD.items():
+        trips.window("20 seconds", by="zone").agg(n="count(*)", own=own, name=name).output(f"{name}_out")
+    run = Hand(spark, tmp_path, net)
+    for batch, second in enumerate((2, 12, 20, 20)):  # two slices, to be merged
+        measured = run.run(batch, [(0, second * S, 1, "cab", 3.0 + batch), (1, second * S, 2, "cab", 1e5)])
+    for name, (_, value, reason) in ODD.items():
+        found = sorted((row["zone"], row["n"], row["own"]) for row in run.sinks[f"{name}_out"].rows)
+        assert found == [(1, 2, value), (2, 2, None)], name
+        failed = measured.failed[name]
+        assert (failed.windows, failed.reason) == (1, reason)
+    run.close()
+
+
+STRUCT = StructType().add("a", StringType()).add("b", DecimalType(4, 1))
+EARLY = datetime.datetime(1, 1, 1, tzinfo=datetime.timezone(datetime.timedelta(hours=5)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "taken"),
+    [
+        (StringType(), np.str_("cab"), "cab"),
+        (DecimalType(5, 2), Decimal("999.994"), Decimal("999.99")),
+        (DecimalType(38, 0), Decimal("9" * 38), Decimal("9" * 38)),
+        (DecimalType(2, 2), Decimal("1E-999"), Decimal("0.00")),
+        (ArrayType(DecimalType(3, 1)), (Decimal("1.05"), None), [Decimal("1.1"), None]),
+        (STRUCT, {"a": "x"}, ("x", None)),
+        (STRUCT, ["x", Decimal(1)], ("x", Decimal("1.0"))),
+    ],
+)
+def test_texts_and_decimals_that_spark_takes(kind: DataType, value: Any, taken: Any) -> None:
+    assert taking(kind)(value) == taken
+    assert taking(kind)(None) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "fault"),
+    [
+        (StringType(), b"cab", r"b'cab' \(bytes\) does not go into type 'string'"),
+        (StringType(), [1] * 1000, r"\[1, 1, .*\.\.\. \(list\) does not go into type 'string'"),
+        (ArrayType(StringType()), ["a", 1], r"1 \(int\) does not go into type 'string'"),
+        (MapType(StringType(), StringType()), {1: "a"}, r"1 \(int\) does not go into type 'string'"),
+        (STRUCT, (1, None), r"1 \(int\) does not go into type 'string'"),
+        (STRUCT, ("a", Decimal(1000)), r"Decimal\('1000'\) .* type 'decimal\(4,1\)', which has too few digits"),
+        (STRUCT, ("a", None, None), "does not match with length of fields"),
+        (DecimalType(5, 2), Decimal("999.995"), r"'decimal\(5,2\)', which has too few digits"),
+        (DecimalType(5, 2), Decimal("-Infinity"), r"Decimal\('-Infinity'\) .* 'decimal\(5,2\)'"),
+        (DecimalType(5, 2), 1.5, "can not accept"),
+        (TimestampType(), EARLY, r"datetime\.datetime\(1, 1, .* does not go into type 'timestamp' \(OverflowError"),
+    ],
+)
+def test_values_that_spark_does_not_take(kind: DataType, value: Any, fault: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=fault):
+        taking(kind)(value)
+
+
 def test_a_run_reports_failed_windows(spark: SparkSession, tmp_path: Path) -> None:
     def broken(rows: pd.DataFrame) -> float:
         raise RuntimeError(f"no more than {len(rows)} rows")
@@ -190,7 +323,7 @@ def test_a_run_reports_failed_windows(spark: SparkSession, tmp_path: Path) -> No
     table = jt.memory()
     stream = spark.readStream.schema(TRIPS).option("maxFilesPerTrigger", 1).parquet(f"{tmp_path}/trips/*")
     net = network(n="count(*)", own=jt.whole_window(broken, columns="fare", type="double"))
-    where = str(tmp_path / "checkpoint")
+    where = str(tmp_path / "run [1] {a,b} *?")  # a name as it stands, no pattern
     run = ended(jt.start(net, {"trips": stream}, {"table": table}, trigger=TRIGGER, checkpoint=where, profile=FREE), 3)
     assert [(row["n"], row["own"]) for row in table.rows] == [(1, None), (1, None)]
     assert run.report().windows_failed == 2
@@ -202,6 +335,9 @@ def test_what_only_spark_can_see_is_refused_before_anything_runs(spark: SparkSes
     wrong = jt.whole_window(len, columns="fare", type="many")
     with pytest.raises(StartError, match=r"aggregate 'busy': 'n' is of type 'many', which Spark does not know"):
         Hand(spark, tmp_path, network(n=wrong))
+    for kind in ("interval year to month", "varchar(3)"):
+        with pytest.raises(StartError, match=rf"'n' is of type '{re.escape(kind)}', which Spark does not take from Py"):
+            Hand(spark, tmp_path, network(n=jt.whole_window(len, columns="fare", type=kind)))
     net = jt.Network("taxi")
     rows = source(net).apply(lambda rows: rows.drop("fare"))
     rows.window("20 seconds").agg(n=jt.whole_window(len, columns="fare", type="bigint"), name="busy").output("table")

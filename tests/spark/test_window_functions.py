@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,55 @@ def test_functions_merge_to_what_spark_computes_at_once(spark: SparkSession, tmp
     run.close()
 
 
+NAN, INF = math.nan, math.inf
+CORNERS = {
+    0: [NAN, 1.0, 2.0],
+    1: [INF, 1.0, None],
+    2: [INF, -INF, 1.0],
+    3: [1e200, 1e200, 1e200],
+    4: [3.0],
+    5: [None, None, None],
+    6: [0.0, -0.0, 0.0],
+    7: [NAN, INF, NAN],
+}
+"""Fares by zone."""
+AS_SPARK = (
+    *("sum(fare)", "avg(fare)", "min(fare)", "max(fare)", "count(DISTINCT fare)", "approx_count_distinct(fare)"),
+    *(f"{name}(fare)" for name in ("stddev", "stddev_pop", "variance", "var_pop")),
+    *(f"approx_count_distinct({text})" for text in ("kind", "binary(kind)", "struct(kind, fare)", "map(kind, fare)")),
+)
+
+
+def test_values_at_the_edge_give_what_spark_gives(spark: SparkSession, tmp_path: Path) -> None:
+    calls = {f"c{number}": call for number, call in enumerate(AS_SPARK)}
+    calls |= {"first_": "first(trip)", "last_": "last(trip)"}
+    net = jt.Network("taxi")
+    source(net).window("20 seconds", slide="10 seconds", by="zone", delay="12 seconds").agg(calls).output("table")
+    fares = [(zone, place, fare) for zone, all_of in CORNERS.items() for place, fare in enumerate(all_of)]
+    rows: list[Row] = [  # the first two are of one time, and in two batches
+        (trip, (2, 2, 12)[place] * S, zone, ("", "cab", "")[place], fare)
+        for trip, (zone, place, fare) in enumerate(fares)
+    ]
+    run = Hand(spark, tmp_path, net)
+    for number, batch in enumerate([rows[::2], rows[1::2], [(99, 50 * S, 9, "", 1.0)], [(99, 50 * S, 9, "", 1.0)]]):
+        run.run(number, batch)
+    plainly = calls | {  # of rows of one time the one with the least identity is first
+        "first_": "min_by(trip, struct(at, xxhash64(trip)))",
+        "last_": "max_by(trip, struct(at, xxhash64(trip)))",
+    }
+    wanted = by_spark(frame_of(spark, rows), "20 seconds", "10 seconds", ["zone"], 50 * S, **plainly)
+    found = run.rows("table")
+    assert [row[:3] for row in found] == [row[:3] for row in wanted]
+    for mine, theirs in zip(found, wanted, strict=True):
+        for name, one, other in zip(plainly, mine[3:], theirs[3:], strict=True):
+            assert one == pytest.approx(other, nan_ok=True), (plainly[name], mine[:3])
+    ended = {(row[0], row[1]): dict(zip(calls.values(), row[3:], strict=True)) for row in found}
+    assert (ended[4, 0.0]["stddev(fare)"], ended[4, 0.0]["stddev_pop(fare)"]) == (None, 0.0)
+    assert ended[3, 0.0]["stddev(fare)"] == 0.0
+    assert ended[0, 0.0]["approx_count_distinct(kind)"] == 2
+    run.close()
+
+
 def late_by_hand(batches: list[list[Row]], size_s: int, slide_s: int, delay_s: int) -> tuple[dict[Row, int], list[int]]:
     """Rows per zone and closed window, and late rows per batch, by looking at each row and window."""
     counts: dict[tuple[Any, int], int] = {}
@@ -136,6 +186,11 @@ def test_what_only_spark_can_see_is_refused_before_anything_runs(spark: SparkSes
 
     with pytest.raises(StartError, match=r"aggregate 'busy': .*kind.* Columns here: trip, at, zone, kind, fare"):
         Hand(spark, tmp_path / "a", busy(n="sum(array(kind))"))
+    day = r"aggregate 'busy': 'percentile_approx\(date\(at\), 0.5\)': a percentile of a date is not known: take a num"
+    with pytest.raises(StartError, match=day):
+        Hand(spark, tmp_path / "d", busy(n="percentile_approx(date(at), 0.5)"))
+    with pytest.raises(StartError, match=r"a percentile of a timestamp_ntz is not known"):
+        Hand(spark, tmp_path / "d", busy(n="percentile_approx(CAST(at AS timestamp_ntz), 0.5)"))
     with pytest.raises(StartError, match=r"aggregate 'busy': the rows of 'apply1' have lost their event time"):
         Hand(spark, tmp_path / "b", busy(lambda trips: trips.apply(lambda rows: rows.selectExpr("zone", "_jt_id"))))
     run = Hand(spark, tmp_path / "c", busy())

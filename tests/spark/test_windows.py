@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import datetime
+import re
 from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from tests.spark.running import FREE, PATIENCE_S, TRIGGER, ended
 from tests.spark.windowing import TRIPS, Hand, S, by_spark, frame_of, plain, source, trips_of
 
 import jettison as jt
-from jettison.errors import SinkError
+from jettison.errors import SinkError, StartError
 from jettison.network import band
+from jettison.plan.plan import Plan
+from jettison.spark.checks import check_compiles
+from jettison.spark.compile import Compiler
 from jettison.spark.run import Run
 
 pytestmark = pytest.mark.spark
@@ -86,3 +92,38 @@ def test_sliding_windows_are_merged_of_slices_in_few_parts(
     assert any("-m" in name for name in names), "some were merged"
     assert len(names) <= 10, "two parts per level, two records, and what goes with the next batch"
     run.close()
+
+
+def local(windows: bool = True) -> jt.Network:
+    """Trips whose event time has no time zone."""
+    net = jt.Network("local")
+    trips = net.source("trips", "trip long, at timestamp_ntz", event_time="at", id=["trip"])
+    if windows:
+        trips.window("1 day").agg(n="count(*)", name="days").output("table")
+    else:
+        trips.where("trip > 0").output("table")
+    return net
+
+
+def test_times_without_a_zone_are_for_utc_alone(spark: SparkSession) -> None:
+    late = [datetime.datetime(2024, 3, day, 23, 30) for day in (30, 31)]
+    rows = spark.createDataFrame(list(enumerate(late)), "trip long, at timestamp_ntz")
+    other = spark.newSession()
+    for zone in ("Europe/Berlin", "+02:00"):
+        other.conf.set("spark.sql.session.timeZone", zone)
+        fault = f"source 'trips': its event time 'at' is a timestamp_ntz, .*'days' .* session, '{re.escape(zone)}': set"
+        with pytest.raises(StartError, match=fault):
+            check_compiles(other, local().graph, {"trips": rows}, {})
+        check_compiles(other, local(windows=False).graph, {"trips": rows}, {})
+    net = local(windows=False)
+    trips = net.stream("trips")
+    others = trips.select("trip")
+    trips.where("trip > 1").join(others, on="trip", within="1 minute", name="same").output("pairs")
+    with pytest.raises(StartError, match=r"join 'same' would take it in that of the session, '\+02:00': set spark"):
+        check_compiles(other, net.graph, {"trips": rows}, {})
+    other.conf.set("spark.sql.session.timeZone", "Etc/UTC")
+    check_compiles(other, local().graph, {"trips": rows}, {})
+    made = Compiler(local().graph, {"trips": rows}, Plan(), {}).output("table", count=False)
+    wanted = rows.groupBy(F.window("at", "1 day").alias("w")).agg(F.count("*").alias("n"))
+    starts = "CAST(window_start AS timestamp_ntz) AS start"
+    assert sorted(made.selectExpr(starts, "n").collect()) == sorted(wanted.select("w.start", "n").collect())

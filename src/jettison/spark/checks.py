@@ -8,13 +8,13 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import NumericType
+from pyspark.sql.types import NumericType, TimestampNTZType
 
 from jettison.errors import StartError
 from jettison.network.estimated import weighed
 from jettison.network.graph import Graph
 from jettison.network.kafka import Kafka
-from jettison.network.operators import Join
+from jettison.network.operators import Aggregate, Join, StreamJoin, kind_of
 from jettison.network.schema import quoted
 from jettison.plan.group_gaps import named_groups
 from jettison.plan.plan import Plan
@@ -27,6 +27,7 @@ from jettison.spark.kafka import read_stream
 from jettison.spark.sinks import ParquetSink, Sink, as_sink
 from jettison.spark.slices import ROWS, Shape
 from jettison.spark.state_kinds import COUNTS, JOIN, TIMES
+from jettison.spark.stream import declared_types
 
 
 @dataclass(frozen=True)
@@ -128,6 +129,7 @@ def check_compiles(
 
     What joins of streams and aggregates will have to keep shows too.
     """
+    _check_zone(spark, graph)
     empty = {name: spark.createDataFrame([], frame.schema) for name, frame in sources.items()}
     compiler = Compiler(graph, empty, Plan(), statics)
     for output in graph.outputs:
@@ -156,6 +158,23 @@ def _check_gaps(spark: SparkSession, graph: Graph, shapes: Mapping[str, Shape]) 
             if text != value:
                 remedy = f"no {kind} is that" if text is None else f"as a {kind} that is {text!r}: write it so"
                 raise StartError(f"aggregate {name!r}: QoS gaps of {cells.column!r} name {value!r}: {remedy}.")
+
+
+def _check_zone(spark: SparkSession, graph: Graph) -> None:
+    """Times without a zone are taken in the session's: only in UTC are windows and bands then those of Spark."""
+    zone = str(spark.conf.get("spark.sql.session.timeZone"))
+    jvm: Any = spark._jvm
+    if str(jvm.org.apache.spark.sql.catalyst.util.DateTimeUtils.getZoneId(zone).normalized().toString()) == "Z":
+        return
+    timed: tuple[Aggregate | StreamJoin, ...] = (*graph.aggregates, *graph.stream_joins)
+    for operator in timed:
+        for source in graph.sources_above(operator.name):
+            if source.event_time and isinstance(declared_types(source)[source.event_time], TimestampNTZType):
+                raise StartError(
+                    f"source {source.name!r}: its event time {source.event_time!r} is a timestamp_ntz, without a time "
+                    f"zone, and {kind_of(operator)} {operator.name!r} would take it in that of the session, {zone!r}: "
+                    f"set spark.sql.session.timeZone to 'UTC', or give a timestamp."
+                )
 
 
 def _check_value(output: str, column: str, rows: DataFrame) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlparse
 
 from pyspark.sql import SparkSession
+
+_PATTERN = re.compile(r"[\[\]{}*?\\]")
 
 
 class Folder(Protocol):
@@ -128,3 +131,14 @@ def open_folder(path: str, spark: SparkSession) -> Folder:
     """The folder at a path or URI."""
     scheme = urlparse(path).scheme
     return LocalFolder(Path(path)) if scheme == "" else HadoopFolder(path, spark)
+
+
+def as_it_stands(path: str) -> str:
+    r"""A path for Spark's readers, which take brackets and stars for patterns: with these escaped it is a name.
+
+    Their option to take paths as names, `__globPaths__`, reads each of several such paths as often as there are.
+
+    >>> print(as_it_stands("out/run [1]/state"))
+    out/run \[1\]/state
+    """
+    return _PATTERN.sub(r"\\\g<0>", path)

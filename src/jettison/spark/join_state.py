@@ -26,7 +26,7 @@ from jettison.errors import CheckpointError, JettisonError, SinkError
 from jettison.network.band import Part, in_reach, to_merge, watermark_us
 from jettison.network.operators import StreamJoin
 from jettison.spark.drops import HIDDEN, IDENTITY, TIME
-from jettison.spark.files import Folder
+from jettison.spark.files import Folder, as_it_stands
 from jettison.spark.join_log import SIDES, Record, Side
 from jettison.spark.join_reach import Seen, horizon, told
 from jettison.spark.pairs import paired, waiting
@@ -166,7 +166,7 @@ class JoinState:
         """The rows of these parts that are not before the horizon; None when there is no part."""
         if not parts:
             return None
-        paths = [f"{self._path}/{join.name}/{part.name}" for part in parts]
+        paths = [as_it_stands(f"{self._path}/{join.name}/{part.name}") for part in parts]
         rows = session.read.schema(self._schemas[join.name][side]).parquet(*paths)
         return rows if first_us is None else rows.where(f"unix_micros({TIME}) >= {_number(first_us)}")
 

@@ -27,7 +27,7 @@ from pyspark.sql.types import (
 )
 
 from jettison.errors import JettisonError, SinkError
-from jettison.spark.files import Folder, LocalFolder
+from jettison.spark.files import Folder, LocalFolder, as_it_stands
 from jettison.spark.observed import observed
 from jettison.spark.reasons import reason_of
 from jettison.spark.slice_log import SlicePart, SliceRecord
@@ -85,7 +85,7 @@ class SliceStore:
         slices.write.mode("overwrite").option(_MARKED, False).parquet(f"{self._path}/{name}/{part}")
 
     def read(self, session: SparkSession, name: str, schema: StructType, parts: Iterable[SlicePart]) -> DataFrame:
-        paths = [f"{self._path}/{name}/{part.name}" for part in parts]
+        paths = [as_it_stands(f"{self._path}/{name}/{part.name}") for part in parts]
         reader = session.read.schema(schema).option("datetimeRebaseMode", "CORRECTED")  # as they were written
         return reader.parquet(*paths)
 

@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
-from jettison.errors import StartError
+from jettison.errors import NetworkError, StartError
 from jettison.network.aggregates import Call, Recipe, parse_call, recipe
 from jettison.network.estimates import HIGH, LOW, MORE, WEIGHT, Estimate, estimate
 from jettison.network.operators import Aggregate, CountAggregate
@@ -23,6 +23,7 @@ from jettison.network.windows import END, START
 from jettison.spark.drops import HIDDEN, IDENTITY, TIME
 from jettison.spark.reasons import reason_of
 from jettison.spark.user_functions import own_columns
+from jettison.spark.user_values import takes_from_python
 
 SLICE = "_jt_slice"
 ROWS = "_jt_rows"
@@ -231,6 +232,11 @@ def _own(aggregate: Aggregate | CountAggregate, name: str, own: Own, order: str,
             f"aggregate {aggregate.name!r}: {name!r} is of type {own.type!r}, which Spark does not know: say one such "
             f"as 'double', 'bigint', 'string' or 'array<int>'."
         ) from error
+    if not takes_from_python(kind):
+        raise StartError(
+            f"aggregate {aggregate.name!r}: {name!r} is of type {own.type!r}, which Spark does not take from Python: "
+            f"say another one, such as 'bigint' or 'string'."
+        )
     own = with_functions(f"aggregate {aggregate.name!r}: {name!r}", own)
     made = own_columns(own, kind, column) if order == _ORDER else own_columns(own, kind, column, order)
     parsed[f"{label} AS {column}"] = made.partial.alias(column)
@@ -242,7 +248,10 @@ def _own(aggregate: Aggregate | CountAggregate, name: str, own: Own, order: str,
 
 def _recipe(aggregate: Aggregate | CountAggregate, text: str, rows: DataFrame, order: str) -> Recipe:
     call: Call = parse_call(f"aggregate {aggregate.name!r}", text)
-    return recipe(call, _kind(call, rows), order)
+    try:
+        return recipe(call, _kind(call, rows), order)
+    except NetworkError as error:
+        raise StartError(f"aggregate {aggregate.name!r}: {text!r}: {error}") from error
 
 
 def _estimate(aggregate: Aggregate | CountAggregate, text: str, rows: DataFrame, gives: str) -> Estimate:

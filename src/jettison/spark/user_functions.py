@@ -16,22 +16,16 @@ from typing import Any
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
-from pyspark.sql.types import (
-    BinaryType,
-    DataType,
-    DoubleType,
-    FloatType,
-    StringType,
-    StructField,
-    StructType,
-    _make_type_verifier,
-)
+from pyspark.sql.types import BinaryType, DataType, StringType, StructField, StructType
 
 from jettison.network.schema import quoted
 from jettison.network.user_aggregates import Own, UserAggregate, WholeWindow
 from jettison.spark.drops import IDENTITY, TIME
+from jettison.spark.user_values import taking
 
 _LONGEST_REASON = 300
+_UNKNOWN = (0, 0)
+"""When the first row was of a partial that cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -80,13 +74,26 @@ def _tried(work: Callable[[], Any]) -> Any:
     try:
         return work()
     except Exception as error:
-        return _Thrown(f"{type(error).__name__}: {error}"[:_LONGEST_REASON])
+        return _Thrown(_told(error)[:_LONGEST_REASON])
+
+
+def _told(error: Exception) -> str:
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # it is the user's own, and its text may throw too
+        return type(error).__name__
 
 
 def _pickled(first: tuple[int, int], value: Any) -> bytes:
     """A partial: when its first row was, and its value."""
     made = _tried(lambda: pickle.dumps((first, value)))
     return pickle.dumps((first, made)) if isinstance(made, _Thrown) else bytes(made)
+
+
+def _unpickled(partial: Any) -> tuple[tuple[int, int], Any]:
+    """A partial as it was pickled; what cannot be read back takes the value's place."""
+    found = _tried(lambda: pickle.loads(bytes(partial)))
+    return (_UNKNOWN, found) if isinstance(found, _Thrown) else found
 
 
 def _in_order(rows: Any) -> list[Any]:
@@ -114,15 +121,14 @@ def _merging(own: UserAggregate) -> Callable[[Any], bytes | None]:
     def merged(partials: Any) -> bytes | None:
         if len(partials) <= 1:  # none in slices from before this aggregate was declared
             return bytes(partials[0]) if partials else None
-        found = sorted((pickle.loads(bytes(each)) for each in partials), key=lambda each: each[0])
+        found = sorted(map(_unpickled, partials), key=lambda each: each[0])
         return _pickled(found[0][0], reduce(joined, (value for _, value in found)))
 
     return merged
 
 
 def _result_of(own: Own, kind: DataType) -> Callable[[Any], tuple[Any, str | None]]:
-    verify = _make_type_verifier(kind)
-    number = isinstance(kind, DoubleType | FloatType)
+    taken = taking(kind)
 
     def value_of(kept: Any) -> Any:
         if isinstance(own, WholeWindow):
@@ -130,17 +136,12 @@ def _result_of(own: Own, kind: DataType) -> Callable[[Any], tuple[Any, str | Non
 
             rows = [tuple(row[2:]) for row in _in_order(kept)]
             return own.function(pd.DataFrame.from_records(rows, columns=list(own.columns)))
-        _, value = pickle.loads(bytes(kept))
+        _, value = _unpickled(kept)
         return value if isinstance(value, _Thrown) else own.final(value)
 
     def checked(kept: Any) -> Any:
-        value = _plain(value_of(kept))
-        if isinstance(value, _Thrown):
-            return value
-        if number and isinstance(value, int) and not isinstance(value, bool):
-            value = float(value)
-        verify(value)
-        return value
+        value = value_of(kept)
+        return value if isinstance(value, _Thrown) else taken(value)
 
     def result(kept: Any) -> tuple[Any, str | None]:
         if kept is None:
@@ -149,11 +150,3 @@ def _result_of(own: Own, kind: DataType) -> Callable[[Any], tuple[Any, str | Non
         return (None, made.reason) if isinstance(made, _Thrown) else (made, None)
 
     return result
-
-
-def _plain(value: Any) -> Any:
-    """A value of NumPy or pandas as Python's own, which Spark takes."""
-    for name in ("to_pydatetime", "tolist"):
-        if hasattr(value, name):
-            return getattr(value, name)()
-    return value
