@@ -155,6 +155,7 @@ def test_streams_that_have_nothing_in_common_do_not_wait_for_each_other() -> Non
     plan = Plan(decisions.arcs.drops(decisions.fates(asked), decisions.keeps(asked)), "overload")
     days = {"old_busy": 1_000_000_000, "new_busy": 1_700_000_000}
     marks = BatchMarks(net.graph, {name: Mark(time * S, (time - 10) * S) for name, time in days.items()})
+    assert marks.apart
     fates = scheduled(decisions, plan, {}, marks).fates
     assert {name: 5 * fate.schedule.segments[0].start for name, fate in fates.items()} == {
         name: time + 5 for name, time in days.items()
@@ -291,28 +292,86 @@ def test_no_group_misses_more_than_its_own_gap(steps: list[tuple[int, float]]) -
         assert (closes and gap > 0) or max(map(len, fared.split("x"))) <= gap
 
 
-def test_other_gaps_hold_as_soon_as_those_of_before_have_run_out() -> None:
-    def planned(gaps: dict[str, int], old: dict[str, Fate], second: int) -> dict[str, Fate]:
-        net = jt.Network("taxi")
-        trips = net.source("trips", "at timestamp, zone string", event_time="at")
-        busy = trips.window("10 seconds", by="zone").agg(n="count(*)", name="busy")
-        busy.output("table", qos=jt.QoS(gap=4, gaps={"zone": gaps}))
-        decisions = decisions_of(net.graph)
-        problem = Problem(net.graph, Profile({"trips": 1.0, "busy": 1.0}, {}), {"trips": 1000.0}, 1.0)
-        plan = told_apart(problem, asking(decisions, 0.8), named_groups(net.graph))
-        marks = BatchMarks(net.graph, {"busy": Mark(second * S, (second - 5) * S)})
-        return dict(scheduled(decisions, plan, old, marks).fates)
+def planned(qos: jt.QoS, old: dict[str, Fate], second: int) -> dict[str, Fate]:
+    """The fates when a plan lets as many windows go as it may, up to four of five."""
+    net = jt.Network("taxi")
+    trips = net.source("trips", "at timestamp, zone string, kind string", event_time="at")
+    busy = trips.window("10 seconds", by=["zone", "kind"]).agg(n="count(*)", name="busy")
+    busy.output("table", qos=qos)
+    decisions = decisions_of(net.graph)
+    problem = Problem(net.graph, Profile({"trips": 1.0, "busy": 1.0}, {}), {"trips": 1000.0}, 1.0)
+    share = min(0.8, decisions.by_aggregate["busy"].most_drop_share)
+    plan = told_apart(problem, asking(decisions, share), named_groups(net.graph))
+    marks = BatchMarks(net.graph, {"busy": Mark(second * S, (second - 5) * S)})
+    return dict(scheduled(decisions, plan, old, marks).fates)
 
+
+def missing(fate: Fate, cell: int, windows: range) -> int:
+    """How many windows in a row are missing of the groups of a cell."""
+    fared = "".join("x" if keep(fate.within(cell).schedule, index) else "." for index in windows)
+    return max(map(len, fared.split("x")))
+
+
+def changed(first: jt.QoS, then: jt.QoS) -> Fate:
+    """The fate after two runs, the second from second 200 on with other gaps."""
+    fates: dict[str, Fate] = {}
+    for second in range(100, 500, 5):
+        fates = planned(first if second < 200 else then, fates, second)
+    return fates["busy"]
+
+
+def test_other_gaps_hold_as_soon_as_those_of_before_have_run_out() -> None:
+    fate = changed(jt.QoS(gap=4, gaps={"zone": {"harbour": 2}}), jt.QoS(gap=4, gaps={"zone": {"airport": 0}}))
+    assert fate.apart is not None
+    assert fate.apart.names == ("airport",)
+    assert missing(fate, 0, range(30, 100)) == 0
+    assert missing(fate, 1, range(30, 100)) == 4
+
+
+def test_gaps_that_are_taken_away_hold_no_longer() -> None:
+    fate = changed(jt.QoS(gap=4, gaps={"zone": {"harbour": 20}}), jt.QoS(gap=1))
+    assert fate.apart is None
+    assert missing(fate, 0, range(30, 100)) == 1
+
+
+def test_the_same_names_of_another_column_are_other_groups() -> None:
+    first, then = (jt.QoS(gap=4, gaps={column: {"1": 0}}) for column in ("zone", "kind"))
     fates: dict[str, Fate] = {}
     for second in range(100, 200, 5):
-        fates = planned({"harbour": 2}, fates, second)
-    for second in range(200, 300, 5):
-        fates = planned({"airport": 0}, fates, second)
-    cells = fates["busy"].apart
-    assert cells is not None
-    assert cells.names == ("airport",)
-    assert all(keep(fates["busy"].within(0).schedule, index) for index in range(30, 100))
-    assert not all(keep(fates["busy"].within(1).schedule, index) for index in range(30, 100))
+        fates = planned(first, fates, second)
+    old, fate = fates["busy"], planned(then, fates, 200)["busy"]
+    assert (old.apart, fate.apart) != (None, None)
+    assert old.apart is not None
+    assert fate.apart is not None
+    assert fate.apart.column == old.apart.column == "zone", "open windows are judged as they were"
+    for cell in range(2):
+        now, before = ([keep(each.within(cell).schedule, index) for index in range(18, 21)] for each in (fate, old))
+        assert now == before
+    later = changed(first, then).apart
+    assert later is not None
+    assert later.column == "kind"
+
+
+def test_a_plan_promises_nothing_of_what_runs_out() -> None:
+    """Minute steps before, 5 s steps now: until the minutes have closed nothing goes, and the plan says so."""
+    costs = {"busy": 5.0, "b": 5.0}
+    before = Controller(beside(4), Settings(1000.0), Profile(costs, {}), clock=lambda: 0.0)
+    after = Controller(beside(None), Settings(1000.0), Profile({"busy": 5.0}, {}), clock=lambda: 0.0)
+    for second in range(1000, 1103):
+        marks = BatchMarks(before.graph, {name: Mark(second * S, (second - 10) * S) for name in ("busy", "b")})
+        plan = before.decide({"trips": 150_000}, 1000.0 * second, marks=marks)
+    assert plan.fates["busy"].drop_share > 0
+    after.resume(plan)
+    for second in range(1103, 1106):
+        marks = BatchMarks(after.graph, {"busy": Mark(second * S, (second - 10) * S)})
+        plan = after.decide({"trips": 300_000}, 1000.0 * second, marks=marks)
+    assert (plan.saves_us, plan.delivered["table"]) == (0.0, 1.0)
+    assert plan.reason == "overload; busy: what was decided by other rules runs out first"
+    for second in range(1500, 1505):
+        marks = BatchMarks(after.graph, {"busy": Mark(second * S, (second - 10) * S)})
+        plan = after.decide({"trips": 300_000}, 1000.0 * second, marks=marks)
+    assert plan.saves_us > 100_000
+    assert plan.fates["busy"].slide_us == 5 * S
 
 
 def test_who_still_comes_when_an_output_is_closed_is_named() -> None:

@@ -15,7 +15,7 @@ from functools import partial
 from jettison.control.making_up import Decided, made_up
 from jettison.control.named_sizes import before_drops, with_masses
 from jettison.control.probing import Probes
-from jettison.control.schedules import closed, most_without_closing, planned_rows, scheduled
+from jettison.control.schedules import closed, most_without_closing, planned_rows, running_out, scheduled
 from jettison.control.strata import stratified
 from jettison.detect import Detector, Judgement
 from jettison.errors import StartError
@@ -35,7 +35,7 @@ from jettison.plan.shedders import SEMANTIC, SHEDDERS, shedder_named
 from jettison.plan.stale import Fresh, saved_by_stale_us, stale_limits, when_planned
 from jettison.plan.strata import strata_at
 from jettison.plan.window_decisions import decisions_of
-from jettison.plan.window_groups import told_apart
+from jettison.plan.window_groups import told_apart, window_drops
 from jettison.statistics.costs import CostModel
 from jettison.statistics.estimators import Smoothed
 from jettison.statistics.groups import GroupSizes
@@ -108,8 +108,8 @@ class Controller:
         self.fates: Mapping[str, Fate] = {}
         """Which windows are kept, by aggregate: what has been decided so far."""
         self.groups = GroupSizes()
-        self._newest_us: int | None = None
-        self._batch_us = Smoothed(_RATE_WEIGHT)
+        self._newest_us: dict[str, int | None] = {}
+        self._batch_us = {each.name: Smoothed(_RATE_WEIGHT) for each in graph.aggregates if each.estimated}
         self._decisions = decisions_of(graph)
         self._probes = Probes(self._decisions)
         self._named = named_groups(graph)
@@ -178,8 +178,9 @@ class Controller:
             named = with_masses(self._named, self.groups)
             if any(name in decided.plan.fates and cells.masses for name, cells in named.items()):
                 decided = self._making_up(decided, named, partial(self._decide, rows, queues, fresh))
-            plan = self._probed(decided, self._probes.tried(closed(decided.plan), marks.newest_us))
+            plan = self._probed(decided, self._probes.tried(closed(decided.plan), marks.newest_of))
             plan = self._told_apart(plan, named, decided.rows)
+            plan = self._without(plan, running_out(self._decisions, plan, self.fates), decided.rows)
             plan = scheduled(self._decisions, plan, self.fates, marks)
             self.fates = plan.fates
         else:
@@ -192,6 +193,19 @@ class Controller:
     def _told_apart(self, plan: Plan, named: Mapping[str, Cells], rows: Mapping[str, float]) -> Plan:
         problem = Problem(self.graph, self.profile, rows, self.settings.budget_us)
         return told_apart(problem, plan, named, by_value=self.settings.shedder == SEMANTIC)
+
+    def _without(self, plan: Plan, names: Collection[str], rows: Mapping[str, float]) -> Plan:
+        """The plan without what it asks of aggregates of which nothing more goes for now."""
+        if not names:
+            return plan
+        fates = {name: fate for name, fate in plan.fates.items() if name not in names}
+        others: dict[str, Drop] = {arc: drop for arc, drop in plan.drops.items() if not isinstance(drop, Window)}
+        drops = {**others, **window_drops(self.graph, self._decisions, fates)}
+        reason = f"{plan.reason}; {', '.join(sorted(names))}: what was decided by other rules runs out first"
+        if plan.stale:
+            return replace(plan, drops=drops, reason=reason)
+        problem = Problem(self.graph, self.profile, rows, self.settings.budget_us)
+        return replace(claimed(problem, drops, reason), row=plan.row)
 
     def _making_up(self, first: Decided, named: Mapping[str, Cells], decide: Callable[[float], Decided]) -> Decided:
         """The decision with others making up for what groups with gaps of their own keep, as far as they can."""
@@ -224,13 +238,14 @@ class Controller:
         found = strata_at(self.graph, arc)
         return None if found is None else found[0].name
 
-    def _covered_us(self, marks: BatchMarks | None) -> float | None:
-        """How much event time a batch covers, of late; None while that is not known."""
-        newest_us = None if marks is None else marks.newest_us
-        if newest_us is not None and self._newest_us is not None and newest_us > self._newest_us:
-            self._batch_us.update(newest_us - self._newest_us)
-        self._newest_us = newest_us
-        return self._batch_us.get()
+    def _covered_us(self, marks: BatchMarks | None) -> dict[str, float]:
+        """How much event time a batch covers, of late, by estimated aggregate; where that is known."""
+        for name, covered in self._batch_us.items():
+            newest_us, before_us = None if marks is None else marks.newest_of(name), self._newest_us.get(name)
+            if newest_us is not None and before_us is not None and newest_us > before_us:
+                covered.update(newest_us - before_us)
+            self._newest_us[name] = newest_us
+        return {name: known for name, covered in self._batch_us.items() if (known := covered.get()) is not None}
 
     def resume(self, plan: Plan) -> None:
         """Go on from a plan that was logged."""

@@ -11,7 +11,7 @@ A window that is let in takes as long as it takes, so one decision at a time is 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from jettison.plan.window_decisions import WindowDecisions
@@ -37,7 +37,7 @@ class Probes:
     >>> trips = net.source("trips", "at timestamp", event_time="at")
     >>> trips.window("5 seconds").agg(n="count(*)", name="busy").output("table", qos=QoS(gap=4))
     >>> probes = Probes(WindowDecisions(net.graph))
-    >>> seconds = [second for second in range(100) if probes.tried(["busy"], second * 1_000_000)]
+    >>> seconds = [second for second in range(100) if probes.tried(["busy"], lambda _: second * 1_000_000)]
     >>> seconds[0], seconds[-1]  # 20 plans after closing: the window from second 25 on, then again after twice as many
     (20, 80)
     """
@@ -46,21 +46,25 @@ class Probes:
         self._decisions = decisions
         self._closed: dict[str, _Closed] = {}
 
-    def tried(self, closed: Collection[str], newest_us: int | None) -> frozenset[str]:
-        """Of the aggregates that a plan closes, those to let in all the same. `newest_us` is how far times have got."""
+    def tried(self, closed: Collection[str], newest_of: Callable[[str], int | None]) -> frozenset[str]:
+        """Of the aggregates that a plan closes, those to let in all the same; `newest_of` tells of an aggregate how far
+        times have got."""
         by_seed: dict[str, list[str]] = {}
         for name in closed:
             by_seed.setdefault(self._decisions.by_aggregate[name].seed, []).append(name)
         self._closed = {seed: self._closed.get(seed, _Closed()) for seed in sorted(by_seed)}
-        for each in self._closed.values():
+        times = {seed: newest_of(names[0]) for seed, names in by_seed.items()}
+        for seed, each in self._closed.items():
+            newest_us = times[seed]
             each.left -= each.until_us is None
             if each.until_us is not None and newest_us is not None and newest_us >= each.until_us:
                 each.wait = min(LONGEST_WAIT, 2 * each.wait)
                 each.left, each.until_us = each.wait, None
-        if newest_us is not None and all(each.until_us is None for each in self._closed.values()):
-            due = [seed for seed, each in self._closed.items() if each.left < 0]
-            for seed in sorted(due, key=lambda seed: self._closed[seed].left)[:1]:
-                self._closed[seed].until_us = newest_us + self._whole_us(by_seed[seed])
+        if all(each.until_us is None for each in self._closed.values()):
+            due = [(each.left, seed, now) for seed, each in self._closed.items() if (now := times[seed]) is not None]
+            for left, seed, now_us in sorted(due)[:1]:
+                if left < 0:
+                    self._closed[seed].until_us = now_us + self._whole_us(by_seed[seed])
         return frozenset(
             name for seed, each in self._closed.items() if each.until_us is not None for name in by_seed[seed]
         )

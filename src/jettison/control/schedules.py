@@ -13,7 +13,7 @@ from jettison.network.marks import BatchMarks
 from jettison.plan.fate import Schedule, Segment, extend, forget
 from jettison.plan.group_gaps import allowed
 from jettison.plan.needs import last_touched
-from jettison.plan.plan import Drop, Fate, Plan, Window
+from jettison.plan.plan import Cells, Drop, Fate, Plan, Window
 from jettison.plan.window_decisions import Decision, WindowDecisions
 from jettison.plan.window_groups import window_drops
 
@@ -52,6 +52,17 @@ def most_without_closing(
         shares[name] = min(shares[name], decisions.by_aggregate[name].most_drop_share)
     others = {} if plan is None else {arc: drop for arc, drop in plan.drops.items() if not isinstance(drop, Window)}
     return {**others, **decisions.arcs.drops(decisions.fates(shares), decisions.keeps(shares))}
+
+
+def running_out(decisions: WindowDecisions, plan: Plan, before: Mapping[str, Fate]) -> frozenset[str]:
+    """The aggregates of which nothing more goes for now: an earlier run decided by other rules, and that ends first."""
+    asked = plan.fates
+    return frozenset(
+        name
+        for name, decision in decisions.by_aggregate.items()
+        if name in asked and name in before and not decision.counts_rows
+        if _ruled_otherwise(before[name], decision, asked[name])
+    )
 
 
 def scheduled(decisions: WindowDecisions, plan: Plan, before: Mapping[str, Fate], marks: BatchMarks) -> Plan:
@@ -133,9 +144,17 @@ def _extended(
 
 def _ruled_otherwise(old: Fate, decision: Decision, asked: Fate | None) -> bool:
     """Whether a fate is in other steps, or tells groups apart otherwise, than what is asked for."""
-    wanted = None if asked is None else asked.cells
-    others = old.apart is not None and wanted is not None and old.apart.kind != wanted.kind
-    return others or old.slide_us != decision.step_us
+    if old.slide_us != decision.step_us:
+        return True
+    if asked is None or old.apart is None:
+        return False
+    if asked.cells is None:  # where values are known, plans that tell groups apart and plans that do not take turns
+        return bool(old.apart.names)
+    return _rule(old.apart) != _rule(asked.cells)
+
+
+def _rule(cells: Cells) -> tuple[object, ...]:
+    return (*cells.kind, cells.column.lower())
 
 
 def _lists(schedule: Schedule) -> tuple[tuple[Segment, ...], ...]:

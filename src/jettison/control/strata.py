@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from jettison.network.graph import Graph, arc_head
@@ -13,8 +13,9 @@ from jettison.plan.stratified import LEAST_ROWS, Stratified, allocate
 from jettison.statistics.groups import GroupSizes
 
 
-def stratified(graph: Graph, plan: Plan, sizes: GroupSizes, batch_us: float | None) -> Plan:
-    """The plan with shares for large groups in its drops by group; `batch_us` is the event time that a batch covers.
+def stratified(graph: Graph, plan: Plan, sizes: GroupSizes, batch_us: Mapping[str, float]) -> Plan:
+    """The plan with shares for large groups in its drops by group; `batch_us` is the event time that a batch covers,
+    by aggregate.
 
     Where the sizes of groups are not known yet all have the same share.
     """
@@ -31,20 +32,22 @@ def stratified(graph: Graph, plan: Plan, sizes: GroupSizes, batch_us: float | No
 
 
 def _filled(
-    graph: Graph, arc: str, drop: Stratified, above: Sequence[Stratified], sizes: GroupSizes, batch_us: float | None
+    graph: Graph,
+    arc: str,
+    drop: Stratified,
+    above: Sequence[Stratified],
+    sizes: GroupSizes,
+    batch_us: Mapping[str, float],
 ) -> Stratified:
     """One drop with its shares: those that are to be left behind it, over those that drops above have left."""
     at = strata_at(graph, arc)
     rows = None if at is None else sizes.rows(at[0].name)
     if at is None or not rows:
         return Stratified(drop.columns, drop.keep)
-    in_window = rows * (at[0].window.size_us / batch_us if batch_us else 1.0)
+    covered_us = batch_us.get(at[0].name)
+    in_window = rows * (at[0].window.size_us / covered_us if covered_us else 1.0)
     keep = drop.keep * math.prod(each.keep for each in above)
-    swings = sizes.swings(at[0].name)
-    # of groups that come and go as much is left as if they were rare, and as if they were large it is accounted for
-    usual = {**sizes.of(at[0].name), **{group: most for group, (_, most) in swings.items()}}
-    rare = {group: least for group, (least, _) in swings.items()}
-    groups, others = allocate(usual, keep, LEAST_ROWS / max(in_window, 1.0), rare)
+    groups, others = allocate(sizes.of(at[0].name), keep, LEAST_ROWS / max(in_window, 1.0))
     left = [(dict(each.groups), each.rest) for each in above]
     named = {group for group, _ in groups} | {group for shares, _ in left for group in shares}
     wanted = dict(groups)

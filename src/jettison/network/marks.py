@@ -96,6 +96,11 @@ class BatchMarks:
         """The largest event time of all batches before this one, shed rows included; None before the first."""
         return self._largest_us(self._before)
 
+    @property
+    def apart(self) -> bool:
+        """Whether some aggregates have no source in common with others."""
+        return len(set(self._alike.values())) > 1
+
     def newest_of(self, name: str) -> int | None:
         """The same of the sources of an aggregate, and of all others that it has sources in common with: a stream of
         old event times does not wait for one of new ones that it has nothing to do with."""

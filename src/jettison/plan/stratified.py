@@ -60,24 +60,18 @@ class Stratified:
         return slots
 
 
-def allocate(
-    sizes: Mapping[int, float], keep: float, least: float, rare: Mapping[int, float] | None = None
-) -> tuple[tuple[tuple[int, float], ...], float]:
+def allocate(sizes: Mapping[int, float], keep: float, least: float) -> tuple[tuple[tuple[int, float], ...], float]:
     """Shares of large groups and of all others, so that `keep` of all tuples is left.
 
     `sizes` are the shares of all tuples that large groups have. Each leaves the same, t, unless it has less: the t with
     sum(min(size, t)) + what others have = keep. It is no less than `least`, or some windows of a group would be left
-    without a row; then others are thinned out as well, as little as is enough. A group that is as small as `rare` says
-    from time to time leaves t even then.
+    without a row; then others are thinned out as well, as little as is enough.
 
     Two groups with 60 % and 30 %, and 10 % in others; half is to be kept:
 
     >>> groups, others = allocate({1: 0.6, 2: 0.3}, 0.5, 0.001)
     >>> [(group, round(share, 3)) for group, share in groups], others
     ([(1, 0.333), (2, 0.667)], 1.0)
-    >>> groups, others = allocate({1: 0.6, 2: 0.3}, 0.5, 0.001, {2: 0.01})
-    >>> [(group, round(share, 3)) for group, share in groups], others
-    ([(1, 0.167)], 1.0)
     >>> groups, others = allocate({1: 0.6, 2: 0.3}, 0.05, 0.01)
     >>> [(group, round(share, 3)) for group, share in groups], round(others, 3)
     ([(1, 0.017), (2, 0.033)], 0.3)
@@ -85,17 +79,16 @@ def allocate(
     ((), 0.2)
     """
     known, least = _told_apart(sizes), max(least, _LEAST_SHARE)
-    small = {group: min(size, (rare or {}).get(group, size)) for group, size in known.items()}
     rest = max(0.0, 1.0 - sum(known.values()))
-    level = _level([(small[group], size) for group, size in known.items()], keep - rest)
+    level = _level(list(known.values()), keep - rest)
     if level >= least:
-        return _shares(small, level), 1.0
-    large = {group: size for group, size in known.items() if small[group] > least}
+        return _shares(known, level), 1.0
+    large = {group: size for group, size in known.items() if size > least}
     rest = 1.0 - sum(large.values())
-    left = keep - sum(least * size / small[group] for group, size in large.items())
+    left = keep - least * len(large)
     if rest <= 0 or left <= keep * rest:
         return (), keep  # nobody can spare anything: all alike
-    return _shares({group: small[group] for group in large}, least), min(1.0, left / rest)
+    return _shares(large, least), min(1.0, left / rest)
 
 
 def _told_apart(sizes: Mapping[int, float]) -> dict[int, float]:
@@ -106,15 +99,14 @@ def _told_apart(sizes: Mapping[int, float]) -> dict[int, float]:
     return dict(found.values())
 
 
-def _level(sizes: list[tuple[float, float]], wanted: float) -> float:
-    """The t with sum(size min(1, t / small)) = wanted, of pairs (small, size); infinite when all of them together are
-    no more than that."""
-    left, slope = wanted, sum(size / small for small, size in sizes)
-    for small, size in sorted(sizes):
-        if small * slope >= left:
-            return left / slope
+def _level(sizes: list[float], wanted: float) -> float:
+    """The t with sum(min(size, t)) = wanted; infinite when all of them together are no more than that."""
+    left, count = wanted, len(sizes)
+    for size in sorted(sizes):
+        if size * count >= left:
+            return left / count
         left -= size
-        slope -= size / small
+        count -= 1
     return math.inf if left >= 0 else -math.inf
 
 

@@ -88,7 +88,9 @@ class BatchRunner:
         if slices is not None:
             slices.batch_rows = sum(rows.values())
             sight_us = self._sight.before(slices.marks.newest_us, slices.batch_rows)
-            if self._graph.stream_joins:  # one side may be far ahead of what has been reached below them
+            if (
+                self._graph.stream_joins or slices.marks.apart
+            ):  # one stream may be far ahead of what another has reached
                 sight_us = None
             plan = for_batch(self._window_arcs, plan, slices.marks, sight_us)
         drops_ms = 1000 * (time.time() - asked)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import NumericType, TimestampNTZType
@@ -154,7 +155,14 @@ def _check_gaps(spark: SparkSession, graph: Graph, shapes: Mapping[str, Shape]) 
         fields = by_member[name].schema.fields
         kind = next(each.dataType.simpleString() for each in fields if each.name.lower() == cells.column.lower())
         casts = [f"string(try_cast({literal(value)} AS {kind}))" for value in cells.names]
-        for value, text in zip(cells.names, spark.sql(f"SELECT {', '.join(casts)}").head() or (), strict=True):
+        try:
+            texts = spark.sql(f"SELECT {', '.join(casts)}").head()
+        except AnalysisException as error:
+            raise StartError(
+                f"aggregate {name!r}: QoS gaps of {cells.column!r}, a {kind}: no text says a value of it; name groups "
+                f"by a column of numbers, texts or times."
+            ) from error
+        for value, text in zip(cells.names, texts or (), strict=True):
             if text != value:
                 remedy = f"no {kind} is that" if text is None else f"as a {kind} that is {text!r}: write it so"
                 raise StartError(f"aggregate {name!r}: QoS gaps of {cells.column!r} name {value!r}: {remedy}.")

@@ -70,9 +70,11 @@ class _Thrown:
     reason: str
 
 
-def _tried(work: Callable[[], Any]) -> Any:
+def _tried(work: Callable[[], Any], but: tuple[type[Exception], ...] = ()) -> Any:
     try:
         return work()
+    except but:
+        raise
     except Exception as error:
         return _Thrown(_told(error)[:_LONGEST_REASON])
 
@@ -91,8 +93,11 @@ def _pickled(first: tuple[int, int], value: Any) -> bytes:
 
 
 def _unpickled(partial: Any) -> tuple[tuple[int, int], Any]:
-    """A partial as it was pickled; what cannot be read back takes the value's place."""
-    found = _tried(lambda: pickle.loads(bytes(partial)))
+    """A partial as it was pickled; what cannot be read back takes the value's place.
+
+    Not so where its class is not there: with the module in its place it can be read again, so that ends the run.
+    """
+    found = _tried(lambda: pickle.loads(bytes(partial)), but=(ImportError, AttributeError))
     return (_UNKNOWN, found) if isinstance(found, _Thrown) else found
 
 

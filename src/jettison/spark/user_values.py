@@ -35,12 +35,14 @@ def takes_from_python(kind: DataType) -> bool:
     >>> from pyspark.sql.types import VarcharType
     >>> takes_from_python(StringType()), takes_from_python(ArrayType(VarcharType(3)))
     (True, False)
+    >>> takes_from_python(DataType.fromDDL("array<interval year to month>"))
+    False
     """
     try:
         kind.toInternal(None)
     except PySparkNotImplementedError:
         return False
-    return re.search(r"\b(var)?char\(", kind.simpleString()) is None
+    return re.search(r"\b((var)?char\(|interval (year|month))", kind.simpleString()) is None
 
 
 def taking(kind: DataType) -> _Take:

@@ -40,7 +40,7 @@ class Watch:
         self,
         spark: SparkSession,
         topic: Kafka,
-        timeout_ms: int = 2000,
+        timeout_ms: int = 6000,
         first_timeout_ms: int = 20_000,
         rest_s: float = 30.0,
     ) -> None:
@@ -49,6 +49,7 @@ class Watch:
         self._topics = topic.topics
         self._timeout_ms = timeout_ms
         self._patience_ms = first_timeout_ms
+        self._deadline_s = 0.0
         self._rest_s = rest_s
         self._silent_until_s = 0.0
         settings = jvm.java.util.Properties()
@@ -57,7 +58,7 @@ class Watch:
             if name.lower().startswith("kafka."):
                 settings.put(name[len("kafka.") :], value)
         settings.put("default.api.timeout.ms", str(first_timeout_ms))
-        settings.put("request.timeout.ms", str(min(timeout_ms, first_timeout_ms)))
+        settings.put("request.timeout.ms", str(min(timeout_ms, first_timeout_ms) // 3))
         try:
             self._admin = jvm.org.apache.kafka.clients.admin.Admin.create(settings)
         except Py4JError as error:
@@ -73,6 +74,7 @@ class Watch:
         if time.monotonic() < self._silent_until_s:
             return None
         spec = self._jvm.org.apache.kafka.clients.admin.OffsetSpec
+        self._deadline_s = time.monotonic() + self._patience_ms / 1000
         try:
             described = self._got(self._admin.describeTopics(list(self._topics)).allTopicNames())
             ids = {name: str(described.get(name).topicId().toString()) for name in self._topics}
@@ -103,6 +105,7 @@ class Watch:
         answer: then nothing is known, and all is read.
         """
         spec = self._jvm.org.apache.kafka.clients.admin.OffsetSpec.forTimestamp(round(1000 * moment_s))
+        self._deadline_s = time.monotonic() + self._patience_ms / 1000
         try:
             found = self._offsets({name: len(partitions) for name, partitions in ends.items()}, spec)
         except Py4JError as error:
@@ -139,4 +142,5 @@ class Watch:
         return found
 
     def _got(self, future: Any) -> Any:
-        return future.get(self._patience_ms, self._jvm.java.util.concurrent.TimeUnit.MILLISECONDS)
+        left_ms = max(1, round(1000 * (self._deadline_s - time.monotonic())))
+        return future.get(left_ms, self._jvm.java.util.concurrent.TimeUnit.MILLISECONDS)

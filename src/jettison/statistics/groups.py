@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections import deque
 from collections.abc import Mapping
 
 from jettison.statistics.samples import GroupSample
@@ -11,9 +9,6 @@ from jettison.statistics.samples import GroupSample
 _WEIGHT = 0.5
 _FORGET_SHARE = 1e-5
 _MOST = 4096
-_BATCHES = 4
-_RARE_SHARE = 0.25
-_SIGMAS = 4.0
 
 
 class GroupSizes:
@@ -26,13 +21,10 @@ class GroupSizes:
     >>> sizes.update({"busy": GroupSample(1000.0, {7: 800.0})})
     >>> sizes.of("busy"), sizes.rows("busy")
     ({7: 0.7, 8: 0.15}, 1000.0)
-    >>> sizes.swings("busy")
-    {8: (0.004, 0.3)}
     """
 
     def __init__(self) -> None:
         self._shares: dict[str, dict[int, float]] = {}
-        self._late: dict[str, deque[GroupSample]] = {}
         self._rows: dict[str, float] = {}
 
     def of(self, aggregate: str) -> Mapping[int, float]:
@@ -43,25 +35,10 @@ class GroupSizes:
         """How many rows come to an aggregate in a batch."""
         return self._rows.get(aggregate)
 
-    def swings(self, aggregate: str) -> Mapping[int, tuple[float, float]]:
-        """The least and the largest share of large groups that were rare in one of the last batches.
-
-        Rare is less than a quarter of what it has otherwise, by more than chance does to a batch that is small.
-        """
-        late = self._late.get(aggregate, ())
-        found = {}
-        for group, share in self.of(aggregate).items():
-            counts = [(each.sizes.get(group, 0.0), each.rows) for each in late]
-            least = min((count + _SIGMAS * math.sqrt(count + 1)) / rows for count, rows in counts)
-            if least < _RARE_SHARE * share:
-                found[group] = (least, max(share, *(count / rows for count, rows in counts)))
-        return found
-
     def update(self, samples: Mapping[str, GroupSample]) -> None:
         for name, sample in samples.items():
             if sample.rows <= 0:
                 continue
-            self._late.setdefault(name, deque(maxlen=_BATCHES)).append(sample)
             now = {group: size / sample.rows for group, size in sample.sizes.items()}
             if name not in self._shares:
                 self._shares[name], self._rows[name] = now, sample.rows
