@@ -10,6 +10,7 @@ import pytest
 
 import jettison as jt
 from jettison.control.loop import Controller, Settings
+from jettison.control.probing import Probes
 from jettison.network.marks import BatchMarks, Mark
 from jettison.plan.needs import within_needs
 from jettison.plan.plan import Plan, Window
@@ -167,3 +168,17 @@ def test_of_groups_with_gaps_of_their_own_no_more_go_than_those_allow() -> None:
         assert cells is not None
         assert cells.shares == pytest.approx((*wanted, plan.fates["busy"].drop_share))
         assert cells.shares[2] > 0.5
+
+
+def test_a_probe_ends_by_the_times_of_its_own_stream() -> None:
+    """A stream of newer times that stands still does not keep one of older times open."""
+    net = jt.Network("apart")
+    for name in ("old", "new"):
+        rows = net.source(name, "at timestamp", event_time="at")
+        rows.window("5 seconds").agg(n="count(*)", name=f"{name}_busy").output(f"{name}_table", qos=jt.QoS(gap=4))
+    probes, standing = Probes(decisions_of(net.graph)), {"new_busy": 10**9 * S}
+    let_in = [
+        bool(probes.tried(["old_busy"], lambda name, now=second * S: standing.get(name, now)))  # type: ignore[misc]
+        for second in range(2000)
+    ]
+    assert 10 < sum(let_in) < 100
