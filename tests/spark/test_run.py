@@ -19,7 +19,7 @@ from tests.spark.running import FREE, TRIGGER, TRIPS, Expected, ended, pairs, sa
 
 import jettison as jt
 from jettison.plan.plan import Plan, Random
-from jettison.spark.files import Folder, HadoopFolder, LocalFolder, open_folder
+from jettison.spark.files import Folder, HadoopFolder, LocalFolder, open_folder, resolved
 from jettison.spark.offsets import batch_rows
 from jettison.spark.run import Run
 from jettison.spark.sinks import CallableSink, as_sink
@@ -482,6 +482,18 @@ def test_folders_read_write_list_and_delete_alike(spark: SparkSession, tmp_path:
         folder.delete(name)
     assert folder.names("plans") == ["10.json"]
     assert folder.read("plans/deeper/2.json") is None
+
+
+def test_a_local_checkpoint_stays_local_where_files_are_elsewhere(spark: SparkSession, tmp_path: Path) -> None:
+    """What Python writes and what Spark writes must be in one place, whatever Spark takes a bare path for."""
+    settings = spark._jsc.hadoopConfiguration()
+    assert resolved(f"file://{tmp_path}/run", spark) == resolved(f"{tmp_path}/run", spark) == f"{tmp_path}/run"
+    usual = settings.get("fs.defaultFS")
+    settings.set("fs.defaultFS", "hdfs://nowhere:8020")
+    try:
+        assert resolved(f"file://{tmp_path}/run", spark) == f"file://{tmp_path}/run"
+    finally:
+        settings.set("fs.defaultFS", usual)
 
 
 def test_streams_that_are_not_generated_need_no_taxi(spark: SparkSession, tmp_path: Path) -> None:

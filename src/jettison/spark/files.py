@@ -115,13 +115,12 @@ class HadoopFolder:
 def resolved(path: str, spark: SparkSession) -> str:
     """A path that Python and Spark read alike: absolute on this machine, a URI where Spark keeps files elsewhere."""
     parts = urlparse(path)
-    if parts.scheme == "file":
-        return os.path.abspath(parts.path)
+    conf = spark._jsc.hadoopConfiguration()
+    local = str(conf.get("fs.defaultFS")).startswith("file:")
+    if local and parts.scheme in ("", "file"):
+        return os.path.abspath(parts.path if parts.scheme else path)
     if parts.scheme != "":
         return path.rstrip("/")
-    conf = spark._jsc.hadoopConfiguration()
-    if str(conf.get("fs.defaultFS")).startswith("file:"):
-        return os.path.abspath(path)
     jvm: Any = spark._jvm
     hadoop_path = jvm.org.apache.hadoop.fs.Path(path)
     return str(hadoop_path.getFileSystem(conf).makeQualified(hadoop_path).toString())
