@@ -21,6 +21,7 @@ from tests.spark.windowing import TRIPS, Hand, Row, S, frame_of, source, trips_o
 import jettison as jt
 from jettison.errors import CheckpointError, StartError
 from jettison.network import band
+from jettison.spark.user_functions import _merging, _pickled
 from jettison.spark.user_values import taking
 
 pytestmark = pytest.mark.spark
@@ -207,7 +208,7 @@ class Lost:
 
 
 def lost() -> Any:
-    raise ImportError("no module 'prices' any more")
+    raise ValueError("nobody knows it any more")
 
 
 def large(value: Any, otherwise: Any, type: str) -> Any:
@@ -249,10 +250,28 @@ ODD: dict[str, tuple[Any, Any, str]] = {
     "gone": (
         of_fares(lambda value, fare: Lost() if fare >= 1000 else value, lambda value: "there", "string"),
         "there",
-        "ImportError: no module 'prices' any more",
+        "ValueError: nobody knows it any more",
     ),
     "mute": (jt.whole_window(silent, columns="fare", type="string"), "there", "MuteError"),
 }
+
+
+class Moved:
+    """A value whose class is not where it was."""
+
+    def __reduce__(self) -> Any:
+        return moved, ()
+
+
+def moved() -> Any:
+    raise ImportError("no module 'prices'")
+
+
+def test_a_value_whose_class_is_gone_is_not_overwritten() -> None:
+    """With the module in its place it can be read again: so that ends the run, and what is kept stays as it is."""
+    merged = _merging(of_fares(lambda value, fare: value + fare, lambda value: value, "double"))
+    with pytest.raises(ImportError, match="prices"):
+        merged([_pickled((0, 0), 1), _pickled((1, 0), Moved())])
 
 
 def test_a_value_that_spark_does_not_take_fails_its_window_alone(spark: SparkSession, tmp_path: Path) -> None:
