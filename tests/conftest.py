@@ -48,6 +48,7 @@ def spark() -> Iterator[SparkSession]:
 
 
 SKIPS_KAFKA = os.environ.get("JETTISON_SKIP_KAFKA") == "1"
+needs_kafka = pytest.mark.skipif(SKIPS_KAFKA, reason="JETTISON_SKIP_KAFKA=1")
 
 
 def _has_connector() -> bool:

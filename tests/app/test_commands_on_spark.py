@@ -14,10 +14,9 @@ import pytest
 import yaml
 from pyspark.sql import SparkSession
 from tests.app.commands import JETTISON, TAXI, changed, jettison
+from tests.conftest import needs_kafka
 
 from jettison.experiments.ports import HOST, free_ports
-
-needs_kafka = pytest.mark.skipif(os.environ.get("JETTISON_SKIP_KAFKA") == "1", reason="JETTISON_SKIP_KAFKA=1")
 
 
 def started(*arguments: object, cwd: Path) -> subprocess.Popen[str]:

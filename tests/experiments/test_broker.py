@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import socket
 from pathlib import Path
 
 import pytest
+from tests.conftest import needs_kafka
 
 from jettison.errors import StartError
 from jettison.experiments.broker import Broker
 from jettison.experiments.ports import HOST, free_ports, is_free
-
-needs_kafka = pytest.mark.skipif(os.environ.get("JETTISON_SKIP_KAFKA") == "1", reason="JETTISON_SKIP_KAFKA=1")
 
 
 @pytest.mark.core

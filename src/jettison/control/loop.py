@@ -258,7 +258,7 @@ class Controller:
         fresh: Fresh | None,
         more_us: float = 0.0,
     ) -> Decided:
-        """The plan for a batch, one that saves `more_us` than is needed."""
+        """The plan for a batch; one that saves `more_us` more than is needed."""
         if all(decision.counts_rows for decision in self._decisions.by_aggregate.values()):
             return self._planned(rows, queues, fresh, more_us)  # no tuple goes by window
         arriving = self._arriving()

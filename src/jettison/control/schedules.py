@@ -154,6 +154,7 @@ def _ruled_otherwise(old: Fate, decision: Decision, asked: Fate | None) -> bool:
 
 
 def _rule(cells: Cells) -> tuple[object, ...]:
+    """What must be the same for windows that have begun to be judged as they were."""
     return (*cells.kind, cells.column.lower())
 
 
