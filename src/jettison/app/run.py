@@ -33,6 +33,9 @@ def run(
         float | None, typer.Option("--for", metavar="SECONDS", help="Stop after so long; else run until Ctrl-C.")
     ] = None,
     no_shedding: Annotated[bool, typer.Option("--no-shedding", help="Measure and report, but drop nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Plan and report what would be dropped, but drop nothing.")
+    ] = False,
     shedder: Annotated[
         str | None, typer.Option(metavar="NAME", help=f"Who plans, in place of run.shedder: {', '.join(SHEDDERS)}.")
     ] = None,
@@ -65,7 +68,7 @@ def run(
             running = start_spec(
                 read,
                 session,
-                shedding=not no_shedding,
+                shedding="dry-run" if dry_run else False if no_shedding else None,
                 shedder=shedder,
                 metrics_port=metrics_port,
                 live=out.is_terminal,

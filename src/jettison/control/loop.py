@@ -46,7 +46,7 @@ from jettison.statistics.samples import BatchSample
 _RATE_WEIGHT = 0.5
 _WORTHWHILE_SHARE = 0.1
 _MOST_READING_SHARE = 0.4
-_LEAST_READ_SHARE = 0.01
+LEAST_READ_SHARE = 0.01
 _REBUILD_CHANGE_SHARE = 0.05
 _REBUILD_TIME_SHARE = 0.005
 _HUNG_TIMES = 5.0
@@ -58,7 +58,8 @@ one takes as long."""
 class Settings:
     """How the loop behaves. `waste_share`: how much more than needed a plan in force may shed before it is changed.
 
-    `shedder` is who plans: see `plan.shedders`. Without `learn` costs stay as they are given.
+    `shedder` is who plans: see `plan.shedders`. Without `learn` costs stay as they are given. Plans that are not
+    `obeyed` are those of a dry run: batches are measured with nothing dropped.
     """
 
     trigger_ms: float
@@ -68,6 +69,7 @@ class Settings:
     waste_share: float = 0.04
     shedder: str = SEMANTIC
     learn: bool = True
+    obeyed: bool = True
 
     def __post_init__(self) -> None:
         if not self.trigger_ms > 0:
@@ -118,6 +120,7 @@ class Controller:
         self._rows: Mapping[str, float] = {}
         self._sending: frozenset[str] = frozenset()
         self._hung = False
+        self._held: str | None = None
         self._shedder = shedder_named(settings.shedder)
         self.stale_limits = when_planned(stale_limits(graph), settings.budget_us / 1e6)
         self._build({}, None)
@@ -143,7 +146,7 @@ class Controller:
         most_us = max(0.0, _MOST_READING_SHARE * left_us - sum(reading_us.values()) + passable_us)
         if not self.settings.shedding or passable_us <= most_us:
             return 1.0
-        return max(_LEAST_READ_SHARE, most_us / passable_us)
+        return max(LEAST_READ_SHARE, most_us / passable_us)
 
     def overloaded(self, rows: Mapping[str, int]) -> bool:
         """Whether so many rows, coming at the rate of late, are to be shed."""
@@ -166,12 +169,15 @@ class Controller:
         queues: Mapping[str, float] | None = None,
         fresh: Fresh | None = None,
         marks: BatchMarks | None = None,
+        held: str | None = None,
     ) -> Plan:
         """The plan for a batch of `rows` tuples that is about to run.
 
         `queues` are tuples left waiting on arcs, `fresh` tells what of the batch is not stale, where that is known,
-        `marks` how far windows have got: then windows to drop are chosen, and those that were stay so.
+        `marks` how far windows have got: then windows to drop are chosen, and those that were stay so. `held` says why
+        nothing may be shed this time, where that is so.
         """
+        self._held = held
         self._learn_rates(rows, now_ms)
         decided = self._decide(rows, queues, fresh)
         if marks is not None:
@@ -293,8 +299,8 @@ class Controller:
         problem = Problem(self.graph, self.profile, rows, self.settings.budget_us)
         judgement = self._judge(problem, queues or {})
         needed_us = judgement.excess_us
-        if not self.settings.shedding or not judgement.overloaded or needed_us <= 0:
-            return Decided(self.road_map.plan(0, rows, judgement.reason), rows)
+        if self._held or not self.settings.shedding or not judgement.overloaded or needed_us <= 0:
+            return Decided(self.road_map.plan(0, rows, self._held or judgement.reason), rows)
         problem = problem.with_budget(problem.load_us - needed_us - more_us)
         if fresh is not None and min(fresh.shares.values(), default=1.0) < 1.0:
             plan, infeasible = self._stale_first(problem, fresh, judgement.reason)
@@ -368,17 +374,18 @@ class Controller:
 
     def record(self, sample: BatchSample) -> None:
         """Learn from a batch that has run, and renew the road map when the estimates have moved."""
-        keeps: dict[str, Keep] = dict(keeps_of(self.plan.drops))
+        obeyed = self.plan if self.settings.obeyed else Plan()
+        keeps: dict[str, Keep] = dict(keeps_of(obeyed.drops))
         for arc, (rows_in, rows_kept) in sample.arcs.items():
             planned = keeps.get(arc, 1.0)
-            if rows_in == 0 or (arc not in keeps and arc not in self.plan.stale):
+            if rows_in == 0 or (arc not in keeps and arc not in obeyed.stale):
                 continue
             if isinstance(planned, float):
                 keeps[arc] = rows_kept / rows_in
-            elif arc in self.plan.stale:
-                fresh = min(1.0, rows_kept / rows_in / max(self.plan.keep(arc), 1e-9))
+            elif arc in obeyed.stale:
+                fresh = min(1.0, rows_kept / rows_in / max(obeyed.keep(arc), 1e-9))
                 keeps[arc] = tuple(share * fresh for share in planned)
-        self.groups.update(before_drops(self._decisions, self.plan, sample, self.groups))
+        self.groups.update(before_drops(self._decisions, obeyed, sample, self.groups))
         if any(sample.rows_in.values()):
             if self.settings.learn:
                 delivered = {name: seen.rows for name, seen in sample.outputs.items()}

@@ -88,6 +88,8 @@ class Places:
     checkpoint: str | None
     shedder: str
     stale: str | None
+    shedding: bool | str = True
+    catch_up: str = "shed"
 
     @property
     def use_kafka(self) -> bool:
@@ -144,6 +146,8 @@ def read_places(spec: Spec, graph: Graph) -> Places:
         run.checkpoint,
         run.shedder,
         run.stale,
+        run.shedding,
+        run.catch_up,
     )
 
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -213,6 +213,8 @@ class RunSpec(_Strict):
     checkpoint: str | None = None
     shedder: str = "semantic"
     stale: str | None = None
+    shedding: bool | Literal["dry-run"] = True
+    catch_up: Literal["shed", "newest", "all"] = "shed"
     sources: dict[str, dict[str, Any]] = {}
     sinks: dict[str, dict[str, Any]] = {}
     statics: dict[str, dict[str, Any]] = {}

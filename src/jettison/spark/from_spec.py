@@ -22,12 +22,12 @@ def start_spec(
     spec: Spec,
     spark: SparkSession,
     *,
-    shedding: bool = True,
+    shedding: bool | str | None = None,
     shedder: str | None = None,
     metrics_port: int | None = None,
     live: bool = False,
 ) -> Run:
-    """Run what a file declares; `shedder` in place of the file's.
+    """Run what a file declares; `shedding` and `shedder` in place of the file's.
 
     Costs are measured on the first batch: the file's `profile` is for planning only.
 
@@ -43,7 +43,8 @@ def start_spec(
         trigger=places.trigger,
         headroom=places.headroom,
         checkpoint=places.checkpoint,
-        shedding=shedding,
+        shedding=places.shedding if shedding is None else shedding,
+        catch_up=places.catch_up,
         shedder=shedder or places.shedder,
         stale=places.stale,
         statics=statics,

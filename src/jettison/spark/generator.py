@@ -29,7 +29,7 @@ from jettison.network.rates import Rate
 from jettison.spark.generator_columns import record_batches
 from jettison.spark.generator_options import GeneratorOptions
 
-_SOURCE = "jettison"
+SOURCE = "jettison"
 _CLOSED_LOOP_ROWS_PER_BATCH = 100_000
 _SPARK_TYPES = {
     "int": IntegerType(),
@@ -73,7 +73,7 @@ def generate(
     """
     given = {"rows_per_batch": rows_per_batch, "limit_rows": limit_rows, "start_us": start_us}
     options = _options(spark, fields, rate, seed, partitions, given)
-    return spark.readStream.format(_SOURCE).options(**options).load()
+    return spark.readStream.format(SOURCE).options(**options).load()
 
 
 def generated(
@@ -94,7 +94,7 @@ def generated(
     given = {"from_row": from_row, "to_row": to_row, "start_us": start_us}
     options = _options(spark, fields, rate, seed, partitions, given)
     GeneratorReader(GeneratorOptions.of(options))
-    return spark.read.format(_SOURCE).options(**options).load()
+    return spark.read.format(SOURCE).options(**options).load()
 
 
 def _options(
@@ -144,7 +144,7 @@ class GeneratorSource(DataSource):
     @classmethod
     def name(cls) -> str:
         """What to give to `format`."""
-        return _SOURCE
+        return SOURCE
 
     def schema(self) -> StructType:
         """One column for each field."""

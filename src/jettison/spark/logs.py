@@ -22,7 +22,7 @@ class Logged:
 
     Of Kafka, by source: records that were gone, the topics' identities, the range that was read where it was not
     Spark's own (a topic made anew, records passed over), how many records were passed over unread, and how many of
-    those were stale.
+    those were stale. `would` is the plan of a dry run, which is not obeyed.
     """
 
     batch: int
@@ -35,6 +35,7 @@ class Logged:
     ends: Mapping[str, Offsets] = field(default_factory=dict)
     skipped: Mapping[str, int] = field(default_factory=dict)
     stale: Mapping[str, int] = field(default_factory=dict)
+    would: Plan | None = None
 
 
 class PlanLog:
@@ -49,6 +50,8 @@ class PlanLog:
         kafka = {"gone": logged.gone, "ids": logged.ids, "begins": logged.begins, "ends": logged.ends}
         kafka |= {"skipped": logged.skipped, "stale": logged.stale}
         content |= {name: value for name, value in kafka.items() if value}
+        if logged.would is not None:
+            content["would"] = logged.would.to_dict()
         self._folder.write(f"plans/{logged.batch}.json", json.dumps(content))
 
     def read(self, batch: int) -> Logged | None:
@@ -58,16 +61,21 @@ class PlanLog:
         content = json.loads(text)
         kafka = {name: content.get(name, {}) for name in ("gone", "ids", "begins", "ends", "skipped", "stale")}
         plan, offsets = Plan.from_dict(content["plan"]), tuple(content["offsets"])
-        return Logged(content["batch"], plan, content["rows"], offsets, **kafka)
+        would = None if "would" not in content else Plan.from_dict(content["would"])
+        return Logged(content["batch"], plan, content["rows"], offsets, **kafka, would=would)
 
     def batches(self) -> list[int]:
         return sorted(int(name.removesuffix(".json")) for name in self._folder.names("plans"))
 
 
 class Ledger:
-    """What was shed, where, when and why: rows of (batch, arc, rows_in, rows_shed, reason, plan_row)."""
+    """What was shed, where, when and why: rows of (batch, arc, rows_in, rows_shed, reason, plan_row), and in a dry run
+    how many rows would have been (rows_would_shed)."""
 
-    COLUMNS = "batch long, arc string, rows_in long, rows_shed long, reason string, plan_row double"
+    COLUMNS = (
+        "batch long, arc string, rows_in long, rows_shed long, reason string, plan_row double, rows_would_shed long"
+    )
+    NAMES = tuple(column.split()[0] for column in COLUMNS.split(", "))
 
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
@@ -93,6 +101,9 @@ def shed_entries(sample: BatchSample, plan: Plan) -> list[dict[str, Any]]:
         }
         for arc, (rows, kept) in sample.arcs.items()
     ]
+    for arc, (rows, shed) in sample.would.items():
+        entry = {"batch": sample.batch, "arc": arc, "rows_in": rows, "rows_shed": 0, "reason": plan.reason}
+        entries.append({**entry, "plan_row": plan.row, "rows_would_shed": shed})
     for source, count in sample.rejected.items():
         if count:
             rejected = {"rows_in": sample.rows_in[source], "rows_shed": count, "reason": "does not parse"}

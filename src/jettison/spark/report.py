@@ -48,6 +48,8 @@ class Report:
     rows_late: int = 0
     topics: Mapping[str, TopicSample] = field(default_factory=dict)
     failed: Mapping[str, FailedWindows] = field(default_factory=dict)
+    rows_would_shed: int = 0
+    would_deliver: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def windows_failed(self) -> int:
@@ -81,6 +83,13 @@ class Report:
             lines.append(f"aggregate {name}: {each.windows:,} windows failed, their value is null ({each.reason})")
         if self.rows_without_time:
             lines.append(f"{self.rows_without_time:,} rows have no event time: they count in no latency")
+        if self.would_deliver:
+            share = self.rows_would_shed / self.rows_in if self.rows_in else 0.0
+            outputs = ", ".join(f"{name} {kept:.1%}" for name, kept in self.would_deliver.items())
+            lines.append(
+                f"dry run: nothing was shed; {self.rows_would_shed:,} rows would have been, on arcs ({share:.1%} of "
+                f"rows in); outputs would have got: {outputs}"
+            )
         if self.infeasible:
             lines.append(f"cannot keep up: {self.infeasible}")
         return "\n".join(lines)
@@ -112,6 +121,8 @@ class Totals:
     _weighted: dict[str, float] = field(default_factory=dict)
     _worth: dict[str, float] = field(default_factory=dict)
     _possible: dict[str, int] = field(default_factory=dict)
+    _would_shed: int = 0
+    _would_weighted: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._below = {source.name: self.graph.outputs_below(source.name) for source in self.graph.sources}
@@ -132,6 +143,7 @@ class Totals:
             self.failed[name] = FailedWindows(before.windows + each.windows, before.reason)
         self.slowest_ms = max(self.slowest_ms, sample.duration_ms)
         self.over_budget += sample.duration_ms > self.budget_ms
+        self._would_shed += sum(shed for _, shed in sample.would.values())
         for output in self.graph.outputs:
             seen = sample.outputs.get(output.name)
             if seen is None:
@@ -147,6 +159,9 @@ class Totals:
             worth = plan.worth.get(output.name, share)
             self._worth[output.name] = self._worth.get(output.name, 0.0) + worth * above
             self._possible[output.name] = self._possible.get(output.name, 0) + above
+            if sample.would_deliver:
+                kept = sample.would_deliver.get(output.name, 1.0)
+                self._would_weighted[output.name] = self._would_weighted.get(output.name, 0.0) + (1.0 - kept) * above
             if seen.latency_ms is not None and seen.rows:
                 self.latency.setdefault(output.name, LatencyHistogram()).add(seen.rows, seen.latency_ms)
 
@@ -192,4 +207,6 @@ class Totals:
             self.late,
             dict(self.topics),
             dict(self.failed),
+            self._would_shed,
+            {name: 1.0 - lost / max(1, self._possible[name]) for name, lost in self._would_weighted.items()},
         )

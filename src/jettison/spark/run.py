@@ -12,7 +12,8 @@ from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from jettison.control.loop import Controller, Settings
+from jettison.control.catch_up import SHED, UNBOUNDED, Backlog, most_rows
+from jettison.control.loop import LEAST_READ_SHARE, Controller, Settings
 from jettison.errors import JettisonError, SourceError, StartError
 from jettison.network.estimated import weighed
 from jettison.network.graph import Graph
@@ -21,6 +22,7 @@ from jettison.plan.plan import Plan
 from jettison.plan.problem import Problem
 from jettison.plan.stale import Fresh
 from jettison.plan.window_decisions import decisions_of
+from jettison.plan.would import would_shed
 from jettison.spark.batch import BatchRunner
 from jettison.spark.calibrate import LEAST_ROWS, assumed_profile, calibrate
 from jettison.spark.checkpoint import Checkpoint
@@ -31,18 +33,20 @@ from jettison.spark.live import LiveView
 from jettison.spark.logs import Ledger, Logged, shed_entries
 from jettison.spark.metrics import Metrics
 from jettison.spark.offsets import end_offsets
+from jettison.spark.read_limits import ReadLimits
 from jettison.spark.reading import Reader, Reading, of_what_was_read
 from jettison.spark.reasons import reason_of
 from jettison.spark.relations import file_frames, reads_files, tell_rows
 from jettison.spark.report import Report, Totals
 from jettison.spark.slice_state import SliceState
-from jettison.spark.stream import merge, split
+from jettison.spark.stream import is_generated, merge, split
 from jettison.statistics.estimators import Smoothed
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample
 
 _REMEMBER_EVERY = 20
 _HISTORY = 10_000
+_NEWEST_TRIGGERS = 2.0
 
 
 class Run:
@@ -62,6 +66,9 @@ class Run:
         metrics: Metrics | None,
         live: bool,
         slices: SliceState | None = None,
+        *,
+        catch_up: str = SHED,
+        dry_run: bool = False,
     ) -> None:
         self.graph = graph
         self.settings = settings
@@ -79,6 +86,12 @@ class Run:
         # nothing is shed before something was measured
         careful = settings if self._calibrated else replace(settings, shedding=False)
         self.controller = Controller(graph, careful, known or assumed_profile(graph))
+        self._dry_run = dry_run
+        self._shadow = self._shadow_of(self.controller.profile)
+        self._backlog = Backlog(catch_up, settings.trigger_ms)
+        self._limits: ReadLimits | None = None
+        self._largest_rows = 0
+        self._ended_s: float | None = None
         self._totals = Totals(graph, settings.budget_us / 1000)
         self.history: deque[tuple[BatchSample, Plan]] = deque(maxlen=_HISTORY)
         self._bookkeeping_ms = Smoothed(0.3, 100.0)
@@ -102,15 +115,22 @@ class Run:
         """Start the one streaming query."""
         ordered = {source.name: sources[source.name] for source in self.graph.sources}
         self._columns = {name: frame.columns if reads_files(frame) else None for name, frame in ordered.items()}
+        name = f"jettison-{self.graph.name}-{id(self):x}"
         writer = (
             merge(self.graph, sources)
-            .writeStream.queryName(f"jettison-{self.graph.name}-{id(self):x}")
+            .writeStream.queryName(name)
             .trigger(processingTime=f"{self.settings.trigger_ms:.0f} milliseconds")
             .option("checkpointLocation", self._checkpoint.spark_path)
             .foreachBatch(self._on_batch)
         )
         try:
-            self._query = writer.start()
+            if self._bounded:
+                generated = [each for each, frame in ordered.items() if is_generated(frame)]
+                self._limits = ReadLimits(self._spark, list(ordered), generated)
+                with self._limits.first(self._spark, name, self._next_bounds({})):
+                    self._query = writer.start()
+            else:
+                self._query = writer.start()
         except AnalysisException as error:  # such as an aggregate before the network
             self._close()
             names = ", ".join(repr(source.name) for source in self.graph.sources)
@@ -172,7 +192,8 @@ class Run:
     def ledger(self) -> DataFrame:
         """What was shed: batch, arc, rows in, rows shed, reason, plan row."""
         entries = self._checkpoint.ledger.entries()
-        rows = [tuple({**entry, "plan_row": float(entry["plan_row"])}.values()) for entry in entries]
+        filled = ({"rows_would_shed": 0, **entry, "plan_row": float(entry["plan_row"])} for entry in entries)
+        rows = [tuple(entry[name] for name in Ledger.NAMES) for entry in filled]
         return self._spark.createDataFrame(rows, Ledger.COLUMNS)
 
     @property
@@ -232,8 +253,10 @@ class Run:
         self._learn_bookkeeping()
         logged = self._checkpoint.plans.read(batch)
         reading = self._reader.size(frame, batch) if logged is None else self._reader.again(logged, batch)
-        if logged is None and self._calibrated:
-            reading = self._passing_over(reading, batch)
+        if self._calibrated:
+            self._judge_backlog(reading.rows)
+        if logged is None and self._calibrated and not self._dry_run and not self._backlog.keeps_all:
+            reading = self._to_the_newest(reading, batch) if self._backlog.skips else self._passing_over(reading, batch)
         rows = dict(reading.rows)
         raw = self._frames(frame, reading)
         calibrating_s = 0.0
@@ -250,7 +273,10 @@ class Run:
                 counted = count_groups(self.graph, raw, rows, self._statics, self._runner.known, unknown)
                 self.controller.groups.update(counted)
                 calibrating_s += time.time() - before  # once after a start: no batch takes that
-            decided = self.controller.decide(rows, now_ms, fresh=fresh, marks=self._marks(batch))
+            marks = self._marks(batch)
+            held = "catching up" if self._backlog.keeps_all else None
+            decided = self.controller.decide(rows, now_ms, fresh=fresh, marks=marks, held=held)
+            would = None if self._shadow is None else self._would(self._shadow, rows, interval_ms, now_ms, marks)
             plan = self.controller.plan = of_what_was_read(self.graph, decided, reading)
             offsets = end_offsets(self._checkpoint.spark_folder, batch)
             self._checkpoint.plans.write(
@@ -265,11 +291,14 @@ class Run:
                     reading.ends,
                     reading.skipped,
                     reading.stale,
+                    would,
                 )
             )
         else:
-            plan = logged.plan
+            plan, would = logged.plan, logged.would
             self.controller.resume(plan)
+            if self._shadow is not None and would is not None:
+                self._shadow.resume(would)
         ready = time.time()
         measured = self._runner.run(raw, batch, plan, rows)
         ended = time.time()
@@ -294,6 +323,8 @@ class Run:
             plan_row=plan.row,
             failed=measured.failed,
             groups=measured.groups,
+            would={} if would is None else would_shed(self.graph, self.controller.profile, would, rows),
+            would_deliver={} if would is None else dict(would.delivered),
         )
         ages = [seen.latency_ms[-1] for seen in measured.outputs.values() if seen.latency_ms]
         cut = bool(plan.stale) or any(reading.stale.values())
@@ -301,9 +332,64 @@ class Run:
         self._checkpoint.ledger.write(batch, shed_entries(sample, plan))
         self._show(sample, plan)
         self.controller.record(sample)
+        if self._shadow is not None:
+            self._shadow.record(sample)
+        self._largest_rows = max(self._largest_rows, sum(rows.values()))
+        if self._limits is not None:
+            self._limits.set(self._query, self._next_bounds(rows))
+        self._ended_s = time.monotonic()
         if self._calibrated and batch % _REMEMBER_EVERY == 0:
             self._checkpoint.remember(self.controller.profile, self._runner.shared)
         self._after_s = time.time() - ended
+
+    def _shadow_of(self, profile: Profile) -> Controller | None:
+        """Who plans in a dry run: as if it were obeyed, and learning that it was not."""
+        if not self._dry_run or not self._calibrated:
+            return None
+        return Controller(self.graph, replace(self.settings, shedding=True, obeyed=False), profile)
+
+    def _would(
+        self,
+        shadow: Controller,
+        rows: Mapping[str, int],
+        interval_ms: float,
+        now_ms: float,
+        marks: BatchMarks | None,
+    ) -> Plan:
+        """The plan that a run that sheds would have: it keeps up, so its batches hold what one trigger brings."""
+        share = min(1.0, self.settings.trigger_ms / interval_ms) if interval_ms > 0 else 1.0
+        arriving = {name: round(count * share) for name, count in rows.items()}
+        return shadow.decide(arriving, now_ms, marks=marks)
+
+    @property
+    def _bounded(self) -> bool:
+        """Whether batches are bounded: not those of a run that only measures, unless it is to catch up."""
+        return self.settings.shedding or self._dry_run or self._backlog.policy != SHED
+
+    def _judge_backlog(self, rows: Mapping[str, int]) -> None:
+        """Tell whether this batch is part of a backlog."""
+        waited_ms = 0.0 if self._ended_s is None else 1000 * (time.monotonic() - self._ended_s)
+        load_us = Problem(self.graph, self.controller.profile, rows, self.settings.budget_us).load_us
+        self._backlog.begins(waited_ms=waited_ms, load_us=load_us, budget_us=self.settings.budget_us)
+
+    def _next_bounds(self, rows: Mapping[str, int]) -> dict[str, int]:
+        """How many rows of each source the next batch may read."""
+        unshed = self._backlog.keeps_all or self._dry_run
+        profile = self.controller.profile if self._calibrated else None
+        bounds = most_rows(
+            self.graph, profile, rows, self.settings.budget_us, unshed=unshed, largest=self._largest_rows
+        )
+        if self._calibrated and not unshed:  # what is too much of these is passed over unread
+            bounds |= dict.fromkeys(self._reader.skippable, UNBOUNDED)
+        return bounds
+
+    def _to_the_newest(self, reading: Reading, batch: int) -> Reading:
+        """Pass over all records but the newest, as many as the budget bears."""
+        problem = Problem(self.graph, self.controller.profile, reading.rows, self.settings.budget_us)
+        fixed_us = 1000 * self.controller.profile.fixed_ms
+        left_us = max(0.0, self.settings.budget_us - fixed_us)
+        share = max(LEAST_READ_SHARE, min(1.0, left_us / max(1.0, problem.load_us - fixed_us)))
+        return self._reader.skipping(reading, share, self._reader.skippable, batch)
 
     def _frames(self, frame: DataFrame, reading: Reading) -> dict[str, DataFrame]:
         """The batch by source: files, and topics of which a part is read, anew; the rest as it was handed over."""
@@ -321,6 +407,8 @@ class Run:
             self._resumed = True
             last = self._checkpoint.plans.read(batch - 1) if batch > 0 else None
             self.controller.fates = {} if last is None else last.plan.fates
+            if self._shadow is not None and last is not None and last.would is not None:
+                self._shadow.resume(last.would)
         return self._slices.marks(batch)
 
     def _fresh(self, raw: Mapping[str, DataFrame], reading: Reading, now_s: float) -> Fresh | None:
@@ -331,6 +419,12 @@ class Run:
         rows = dict(reading.rows)
         limits = {} if any(reading.stale.values()) else self._stale_limits(rows, now_s)
         self._ages.planned(now_s)
+        if self._backlog.skips:  # of sources that cannot be passed over unread, old rows are dropped as if stale
+            newest_s = _NEWEST_TRIGGERS * self.settings.trigger_ms / 1000
+            timed = [source.name for source in self.graph.sources if source.event_time is not None]
+            old = {name: newest_s for name in timed if name not in self._reader.skippable}
+            if old:
+                return count_fresh(self.graph, raw, rows, {**limits, **old}, now_s, self._runner.known)
         if not limits or not self.controller.can_look(rows):
             return None
         return count_fresh(self.graph, raw, rows, limits, now_s, self._runner.known)
@@ -363,6 +457,7 @@ class Run:
         fates, groups = self.controller.fates, self.controller.groups
         self.controller = Controller(self.graph, self.settings, found.profile, guessed=True)
         self.controller.fates, self.controller.groups = fates, groups
+        self._shadow = self._shadow_of(found.profile)
         self._checkpoint.remember(found.profile, found.shared)
 
     def _learn_bookkeeping(self) -> None:

@@ -8,12 +8,16 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from jettison.control.catch_up import NEWEST, SHED, check_catch_up
 from jettison.control.loop import Settings
+from jettison.errors import StartError
 from jettison.network.declare import Network
 from jettison.network.durations import duration_ms
+from jettison.network.estimated import weighed
 from jettison.network.graph import Graph
 from jettison.network.kafka import Kafka
 from jettison.plan.shedders import SEMANTIC
+from jettison.plan.window_decisions import decisions_of
 from jettison.spark.aside import ShedSinks
 from jettison.spark.batch import BatchRunner
 from jettison.spark.checkpoint import Checkpoint
@@ -29,6 +33,8 @@ from jettison.spark.state_kinds import check_kinds, remember_kinds
 from jettison.spark.stream import check_sources, is_bare
 from jettison.statistics.profile import Profile
 
+DRY_RUN = "dry-run"
+
 
 def start(
     network: Network | Graph,
@@ -38,7 +44,8 @@ def start(
     trigger: str = "1 second",
     headroom: float = 0.9,
     checkpoint: str | None = None,
-    shedding: bool = True,
+    shedding: bool | str = True,
+    catch_up: str = SHED,
     shedder: str = SEMANTIC,
     stale: str | None = None,
     profile: Profile | None = None,
@@ -62,7 +69,11 @@ def start(
     checkpoint
         Where the run keeps what it needs to go on after a failure; a temporary folder when left out.
     shedding
-        False measures and reports, but drops nothing.
+        False measures and reports, but drops nothing. "dry-run" also plans: log, ledger, report and metrics say what
+        would have been dropped.
+    catch_up
+        What becomes of rows that waited while the run was down: "shed" treats them as an overload, "newest" skips to
+        fresh data, "all" sheds nothing until the run has caught up, in batches of bounded size.
     shedder
         Who plans: "semantic" (by value where outputs are valued), "random", "exact", or a rule of `plan.shedders`.
     stale
@@ -91,7 +102,11 @@ def start(
     graph = graph if stale is None else graph.with_stale(stale)
     graph, frames, spark = opened(graph, sources or {}, spark)
     graph.check_complete()
-    settings = Settings(duration_ms(trigger, "trigger"), headroom, shedding, shedder=shedder, learn=learn)
+    dry_run = _is_dry_run(shedding)
+    settings = Settings(
+        duration_ms(trigger, "trigger"), headroom, bool(shedding) and not dry_run, shedder=shedder, learn=learn
+    )
+    check_skips(graph, check_catch_up(catch_up))
     check_sources(graph, frames)
     chosen = check_sinks(graph, sinks or {})
     shed_sinks = ShedSinks(graph, on_shed or {})
@@ -116,7 +131,22 @@ def start(
         remember_kinds(folder.state_folder, kept.kinds)
         runner = BatchRunner(spark, graph, chosen, tables, aside, shed_sinks, joins, slices, counts)
         reader = Reader(spark, graph, folder, countable=all(is_bare(frame) for frame in frames.values()))
-        run = Run(spark, graph, runner, reader, tables, settings, folder, profile, shared, metrics, live, slices)
+        run = Run(
+            spark,
+            graph,
+            runner,
+            reader,
+            tables,
+            settings,
+            folder,
+            profile,
+            shared,
+            metrics,
+            live,
+            slices,
+            catch_up=catch_up,
+            dry_run=dry_run,
+        )
         run.begin(frames)
         return run
     except BaseException:
@@ -125,3 +155,22 @@ def start(
                 part.close()
         folder.close()
         raise
+
+
+def check_skips(graph: Graph, catch_up: str) -> None:
+    """Refuse to skip what windows are made of: those that begin before the skip would be incomplete."""
+    if catch_up != NEWEST:
+        return
+    decisions, counted = decisions_of(graph), weighed(graph)
+    for source in graph.sources:
+        if source.name in counted or not decisions.by_chance(source.name):
+            raise StartError(
+                f"catch_up='newest' skips rows of source {source.name!r}, and windows below it would be incomplete: "
+                f"use catch_up='shed' or 'all', or let its outputs say QoS(on_loss='ignore')."
+            )
+
+
+def _is_dry_run(shedding: bool | str) -> bool:
+    if isinstance(shedding, str) and shedding != DRY_RUN:
+        raise StartError(f"shedding is {shedding!r}: use True, False or {DRY_RUN!r}.")
+    return shedding == DRY_RUN

@@ -58,6 +58,8 @@ class BatchSample:
     aggregate, the windows on which a function of the user's own threw. `groups` tells, by estimated aggregate, which
     groups are large, and how large those are that have gaps of their own. `values` tells, by "operator.column", how
     values that outputs are valued by are spread behind the drops.
+    In a dry run `would` tells, by arc, how many rows would have reached a drop and how many it would have taken,
+    `would_deliver` the share of each output that would have come through.
     `parts_ms` splits the batch's time: deciding, each output's job, and the trigger's own bookkeeping.
     """
 
@@ -80,3 +82,5 @@ class BatchSample:
     plan_row: float = 0
     failed: Mapping[str, FailedWindows] = field(default_factory=dict)
     groups: Mapping[str, GroupSample] = field(default_factory=dict)
+    would: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    would_deliver: Mapping[str, float] = field(default_factory=dict)
