@@ -14,6 +14,7 @@ from functools import partial
 
 from jettison.control.making_up import Decided, made_up
 from jettison.control.named_sizes import before_drops, with_masses
+from jettison.control.pace import ArrivalRates, Rest
 from jettison.control.probing import Probes
 from jettison.control.schedules import closed, most_without_closing, planned_rows, running_out, scheduled
 from jettison.control.strata import stratified
@@ -48,7 +49,6 @@ _WORTHWHILE_SHARE = 0.1
 _MOST_READING_SHARE = 0.4
 _LEAST_READ_SHARE = 0.01
 _REBUILD_CHANGE_SHARE = 0.05
-_REBUILD_TIME_SHARE = 0.005
 _HUNG_TIMES = 5.0
 """A batch that takes so many times as long as predicted hung somewhere: that says nothing of costs, unless the next
 one takes as long."""
@@ -58,7 +58,8 @@ one takes as long."""
 class Settings:
     """How the loop behaves. `waste_share`: how much more than needed a plan in force may shed before it is changed.
 
-    `shedder` is who plans: see `plan.shedders`. Without `learn` costs stay as they are given.
+    `shedder` is who plans: see `plan.shedders`. Without `learn` costs stay as they are given, and plans depend on rows
+    and the order of batches alone, not on the clock (`control.pace`).
     """
 
     trigger_ms: float
@@ -96,13 +97,13 @@ class Controller:
         guessed: bool = False,
     ) -> None:
         """`guessed`: what a batch costs whatever its rows is not known, only guessed."""
-        self._clock = clock
         self.graph = graph
         self.settings = settings
         self.costs = CostModel(graph, profile, guessed=guessed)
         self._detector = Detector()
-        self._rates = {source.name: Smoothed(_RATE_WEIGHT) for source in graph.sources}
-        self._previous_ms: float | None = None
+        names = [source.name for source in graph.sources]
+        self._rates = ArrivalRates(names, settings.trigger_ms, by_clock=settings.learn)
+        self._rest = Rest(len(graph.operators), settings.trigger_ms, clock if settings.learn else None)
         self.plan = Plan(reason="within budget")
         self.infeasible: str | None = None
         self.fates: Mapping[str, Fate] = {}
@@ -114,7 +115,6 @@ class Controller:
         self._probes = Probes(self._decisions)
         self._named = named_groups(graph)
         self.road_map: RoadMap
-        self._rest_ms = 0.0
         self._rows: Mapping[str, float] = {}
         self._sending: frozenset[str] = frozenset()
         self._hung = False
@@ -129,7 +129,7 @@ class Controller:
     @property
     def rows_per_s(self) -> dict[str, float]:
         """Smoothed arrival rate of each source."""
-        return {name: rate.get() or 0.0 for name, rate in self._rates.items()}
+        return self._rates.get()
 
     def read_share(self, rows: Mapping[str, int], skippable: frozenset[str]) -> float:
         """How much of these sources to read at all: 1, unless reading alone would take too much of the budget.
@@ -172,7 +172,7 @@ class Controller:
         `queues` are tuples left waiting on arcs, `fresh` tells what of the batch is not stale, where that is known,
         `marks` how far windows have got: then windows to drop are chosen, and those that were stay so.
         """
-        self._learn_rates(rows, now_ms)
+        self._rates.update(rows, now_ms)
         decided = self._decide(rows, queues, fresh)
         if marks is not None:
             named = with_masses(self._named, self.groups)
@@ -390,25 +390,19 @@ class Controller:
                 if believed and not self.fates:  # a window that is kept whole may take longer than batches beside it
                     self._detector.confirm(measured_us=1000 * sample.duration_ms, budget_us=self.settings.budget_us)
             self.costs.update_values(sample, keeps)
-        self._rest_ms -= max(sample.interval_ms, sample.duration_ms)
-        if self._rest_ms <= 0 and _moved(self._built_for, self.profile):
+        self._rest.pass_batch(max(sample.interval_ms, sample.duration_ms))
+        if self._rest.over and _moved(self._built_for, self.profile):
             self._build(self.rows_per_s, self.road_map.ladder)
 
     def _build(self, rows_per_s: Mapping[str, float], ladder: Ladder | None) -> None:
         """Renew the road map, and then let it rest so long that building takes no more than its share of the time."""
-        began = self._clock()
+        began = self._rest.begin()
         self._built_for = self.profile
         by_value = self.settings.shedder == SEMANTIC
         self.road_map = build_road_map(self.graph, self.profile, rows_per_s, ladder, by_value=by_value)
         if self.plan.row > 0 and not self.plan.stale:  # a place on the map before, where this one saves as much
             self.plan = replace(self.plan, row=self.road_map.place_of(self.plan.saves_us, self._rows))
-        self._rest_ms = 1000 * (self._clock() - began) / _REBUILD_TIME_SHARE
-
-    def _learn_rates(self, rows: Mapping[str, float], now_ms: float) -> None:
-        if self._previous_ms is not None and now_ms > self._previous_ms:
-            for name, rate in self._rates.items():
-                rate.update(1000 * rows.get(name, 0) / (now_ms - self._previous_ms))
-        self._previous_ms = now_ms
+        self._rest.end(began)
 
     def _trickle(self, problem: Problem, best: Plan) -> Plan:
         """A plan that drops everything, eased to the lowest level at the inputs: what never runs cannot be measured."""
