@@ -1,8 +1,8 @@
 """Time as the loop sees it: by the clock, or, for plans that depend on rows alone, by counting batches.
 
-Two parts of the loop need time: arrival rates, and how long a road map rests before it is built anew. With `learn=False`
-the same rows must get the same plans. So there a batch stands for one trigger interval, however long it took, and a road
-map for a millisecond per operator, whatever building it took on this machine.
+Two parts of the loop need time: arrival rates, and how long a road map rests before it is built anew. With
+`learn=False` the same rows must get the same plans. So there a batch stands for one trigger interval, however long it
+took, and a road map for a millisecond per operator, whatever building it took on this machine.
 """
 
 from __future__ import annotations
