@@ -102,9 +102,7 @@ def test_trust_9_more_capacity_is_worth_no_less_and_exact_is_no_worse(case: obje
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):
         problem = full.with_budget(full.unavoidable_us + share * (full.load_us - full.unavoidable_us))
         found = {"road map": road_map.plan(problem), "exact": ExactShedder().plan(problem)}
-        utility = {
-            name: (each.best if isinstance(each, Infeasible) else each).utility for name, each in found.items()
-        }
+        utility = {name: (each.best if isinstance(each, Infeasible) else each).utility for name, each in found.items()}
         for name, worth in utility.items():
             assert worth >= before[name] - 1e-5
         before = utility

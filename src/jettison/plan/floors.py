@@ -76,6 +76,17 @@ def plan_accuracies(
     return accuracies(graph, rows, keeps)
 
 
+def least_read_share(graph: Graph, source: str, rows: float, skipped: float = 0.0) -> float:
+    """The share of `rows` of a source that must be read so that floors can be held; `skipped` rows are passed over.
+
+    >>> from jettison.network import Network, QoS
+    >>> net = Network("one"); net.source("s", "x int").output("o", qos=QoS(min_accuracy=0.3))
+    >>> least_read_share(net.graph, "s", rows=100.0), least_read_share(net.graph, "s", rows=50.0, skipped=50.0)
+    (0.3, 0.6)
+    """
+    return min(1.0, floor_at(graph, source) * (rows + skipped) / rows) if rows > 0 else 1.0
+
+
 def below_floor(
     graph: Graph, rows: Mapping[str, float], plan: Plan, besides: Mapping[str, float] | None = None
 ) -> dict[str, float]:

@@ -256,9 +256,9 @@ def linear_program(graph: Graph, places: Layout) -> LinearProgram:
         bounded.append(tuple(members))
 
     for output in graph.outputs:
-        members = [e for each in places.segments if each.output == output.name for e in each.entries]
+        into = [entry for each in places.segments if each.output == output.name for entry in each.entries]
         if output.qos.min_accuracy > 0:
-            hold(members, output.qos.min_accuracy)
+            hold(into, output.qos.min_accuracy)
     for arc in places.judged:
         if floor_at(graph, arc) > 0:
             hold(places.by_arc[arc], floor_at(graph, arc))

@@ -48,6 +48,7 @@ class Report:
     rows_late: int = 0
     topics: Mapping[str, TopicSample] = field(default_factory=dict)
     failed: Mapping[str, FailedWindows] = field(default_factory=dict)
+    infeasible_batches: int = 0
 
     @property
     def windows_failed(self) -> int:
@@ -83,6 +84,8 @@ class Report:
             lines.append(f"{self.rows_without_time:,} rows have no event time: they count in no latency")
         if self.infeasible:
             lines.append(f"cannot keep up: {self.infeasible}")
+        if self.infeasible_batches:
+            lines.append(f"{self.infeasible_batches:,} batches could not be brought within the budget by shedding")
         return "\n".join(lines)
 
 

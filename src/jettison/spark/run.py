@@ -12,6 +12,7 @@ from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from jettison.control.alarm import InfeasibleAlarm
 from jettison.control.loop import Controller, Settings
 from jettison.errors import JettisonError, SourceError, StartError
 from jettison.network.estimated import weighed
@@ -80,6 +81,7 @@ class Run:
         careful = settings if self._calibrated else replace(settings, shedding=False)
         self.controller = Controller(graph, careful, known or assumed_profile(graph))
         self._totals = Totals(graph, settings.budget_us / 1000)
+        self._alarm = InfeasibleAlarm(graph.name)
         self.history: deque[tuple[BatchSample, Plan]] = deque(maxlen=_HISTORY)
         self._bookkeeping_ms = Smoothed(0.3, 100.0)
         self._previous_ms: float | None = None
@@ -167,7 +169,8 @@ class Run:
         seconds = (self._ended or time.time()) - self._started
         # as it was obeyed: the loop's own copy may by now have its place on a newer road map
         plan = self.history[-1][1] if self.history else self.controller.plan
-        return self._totals.report(seconds, plan, self.controller.infeasible)
+        report = self._totals.report(seconds, plan, self.controller.infeasible)
+        return replace(report, infeasible_batches=self._alarm.batches)
 
     def ledger(self) -> DataFrame:
         """What was shed: batch, arc, rows in, rows shed, reason, plan row."""
@@ -188,7 +191,7 @@ class Run:
             self._view.close()
         if self.metrics is not None:
             self.metrics.close()
-        if self._calibrated:
+        if self._calibrated and self.controller.belief.believed:
             self._checkpoint.remember(self.controller.profile, self._runner.shared)
         self._runner.close()
         self._reader.close()
@@ -250,7 +253,9 @@ class Run:
                 counted = count_groups(self.graph, raw, rows, self._statics, self._runner.known, unknown)
                 self.controller.groups.update(counted)
                 calibrating_s += time.time() - before  # once after a start: no batch takes that
-            decided = self.controller.decide(rows, now_ms, fresh=fresh, marks=self._marks(batch))
+            marks = self._marks(batch)
+            decided = self.controller.decide(rows, now_ms, fresh=fresh, marks=marks, skipped=reading.skipped)
+            self._alarm.update(batch, self.controller.infeasible)
             plan = self.controller.plan = of_what_was_read(self.graph, decided, reading)
             offsets = end_offsets(self._checkpoint.spark_folder, batch)
             self._checkpoint.plans.write(
@@ -300,8 +305,10 @@ class Run:
         self._ages.delivered(max(ages, default=0.0) / 1000, ended_s=ended, cut=cut)
         self._checkpoint.ledger.write(batch, shed_entries(sample, plan))
         self._show(sample, plan)
+        on_trial = not self.controller.belief.believed
         self.controller.record(sample)
-        if self._calibrated and batch % _REMEMBER_EVERY == 0:
+        believed = self._calibrated and self.controller.belief.believed
+        if believed and (on_trial or batch % _REMEMBER_EVERY == 0):
             self._checkpoint.remember(self.controller.profile, self._runner.shared)
         self._after_s = time.time() - ended
 
@@ -352,8 +359,10 @@ class Run:
         now_s = time.time()
         limits = self._stale_limits(reading.rows, now_s)
         younger_s = {name: now_s - limit for name, limit in limits.items() if name in names}
-        reading = self._reader.skipping_stale(reading, younger_s, batch)
-        share = self.controller.read_share(reading.rows, names)
+        without_stale = self._reader.skipping_stale(reading, younger_s, batch)
+        if self.controller.may_skip(without_stale.rows, without_stale.skipped):
+            reading = without_stale
+        share = self.controller.read_share(reading.rows, names, reading.skipped)
         return reading if share >= 1 else self._reader.skipping(reading, share, names, batch)
 
     def _calibrate(self, raw: Mapping[str, DataFrame], rows: Mapping[str, int]) -> None:
@@ -363,7 +372,6 @@ class Run:
         fates, groups = self.controller.fates, self.controller.groups
         self.controller = Controller(self.graph, self.settings, found.profile, guessed=True)
         self.controller.fates, self.controller.groups = fates, groups
-        self._checkpoint.remember(found.profile, found.shared)
 
     def _learn_bookkeeping(self) -> None:
         """What a trigger costs beside the batch itself, from Spark's own account of the batch before."""
@@ -377,6 +385,7 @@ class Run:
         if self.metrics is not None:
             problem = Problem(self.graph, self.controller.profile, sample.rows_in, self.settings.budget_us)
             self.metrics.record(sample, plan, problem.load_us / problem.budget_us)
+            self.metrics.infeasible(self.controller.infeasible is not None)
         self._totals.add(sample, plan)  # last of what can be asked for: who sees a row in the report sees it elsewhere
         if self._view is not None:
             self._view.update(sample, plan)
