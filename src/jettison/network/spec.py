@@ -184,6 +184,7 @@ class QoSSpec(_Strict):
     gap: int | None = None
     on_loss: str = "subset"
     gaps: dict[str, dict[str | int, int]] | None = None
+    min_accuracy: float = 0.0
 
 
 class OutputSpec(_Strict):
@@ -288,7 +289,8 @@ def to_yaml(graph: Graph) -> str:
 def _qos(output: str, spec: QoSSpec) -> QoS:
     try:
         value = None if spec.value is None else spec.value.value()
-        return QoS(spec.loss, spec.priority, value, spec.latency, spec.stale, spec.gap, spec.on_loss, spec.gaps)
+        windows = (spec.gap, spec.on_loss, spec.gaps)
+        return QoS(spec.loss, spec.priority, value, spec.latency, spec.stale, *windows, spec.min_accuracy)
     except NetworkError as error:
         raise NetworkError(f"output {output!r}: {error}") from error
 
@@ -394,6 +396,8 @@ def _output_dict(output: Output) -> dict[str, Any]:
         qos["on_loss"] = output.qos.on_loss
     if output.qos.gaps is not None:
         qos["gaps"] = {column: dict(gaps) for column, gaps in output.qos.gaps.items()}
+    if output.qos.min_accuracy > 0:
+        qos["min_accuracy"] = output.qos.min_accuracy
     return _trim({"of": output.inputs[0], "qos": qos, "quality": output.quality or None})
 
 

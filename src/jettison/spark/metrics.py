@@ -32,6 +32,9 @@ class Metrics:
         self._arrivals = Gauge("jettison_topic_rows_per_second", "Records that arrive at a topic", ["topic"], **make)
         self._lag_rows = Gauge("jettison_lag_records", "Records of a topic not read yet", ["topic"], **make)
         self._lag_s = Gauge("jettison_lag_seconds", "The same in seconds of arrivals", ["topic"], **make)
+        self._infeasible = Counter(
+            "jettison_infeasible_batches_total", "Batches whose budget no plan could hold", **make
+        )
         try:
             self._server, self._thread = start_http_server(port, addr=address, registry=self.registry)
         except OSError as error:
@@ -65,6 +68,10 @@ class Metrics:
             self._lag_rows.labels(name).set(topic.lag_rows)
             self._lag_s.labels(name).set(topic.lag_s)
         self._outputs(sample.outputs)
+
+    def infeasible(self, now: bool) -> None:
+        """Count a batch whose budget no plan could hold."""
+        self._infeasible.inc(int(now))
 
     def _outputs(self, outputs: Mapping[str, Any]) -> None:
         for name, seen in outputs.items():

@@ -50,6 +50,7 @@ class Report:
     failed: Mapping[str, FailedWindows] = field(default_factory=dict)
     rows_would_shed: int = 0
     would_deliver: Mapping[str, float] = field(default_factory=dict)
+    infeasible_batches: int = 0
 
     @property
     def windows_failed(self) -> int:
@@ -92,6 +93,8 @@ class Report:
             )
         if self.infeasible:
             lines.append(f"cannot keep up: {self.infeasible}")
+        if self.infeasible_batches:
+            lines.append(f"{self.infeasible_batches:,} batches could not be brought within the budget by shedding")
         return "\n".join(lines)
 
 

@@ -12,6 +12,7 @@ from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from jettison.control.alarm import InfeasibleAlarm
 from jettison.control.catch_up import SHED, UNBOUNDED, Backlog, most_rows
 from jettison.control.loop import LEAST_READ_SHARE, Controller, Settings
 from jettison.errors import JettisonError, SourceError, StartError
@@ -93,6 +94,7 @@ class Run:
         self._largest_rows = 0
         self._ended_s: float | None = None
         self._totals = Totals(graph, settings.budget_us / 1000)
+        self._alarm = InfeasibleAlarm(graph.name)
         self.history: deque[tuple[BatchSample, Plan]] = deque(maxlen=_HISTORY)
         self._bookkeeping_ms = Smoothed(0.3, 100.0)
         self._previous_ms: float | None = None
@@ -187,7 +189,8 @@ class Run:
         seconds = (self._ended or time.time()) - self._started
         # as it was obeyed: the loop's own copy may by now have its place on a newer road map
         plan = self.history[-1][1] if self.history else self.controller.plan
-        return self._totals.report(seconds, plan, self.controller.infeasible)
+        report = self._totals.report(seconds, plan, self.controller.infeasible)
+        return replace(report, infeasible_batches=self._alarm.batches)
 
     def ledger(self) -> DataFrame:
         """What was shed: batch, arc, rows in, rows shed, reason, plan row."""
@@ -209,7 +212,7 @@ class Run:
             self._view.close()
         if self.metrics is not None:
             self.metrics.close()
-        if self._calibrated:
+        if self._calibrated and self.controller.belief.believed:
             self._checkpoint.remember(self.controller.profile, self._runner.shared)
         self._runner.close()
         self._reader.close()
@@ -275,7 +278,8 @@ class Run:
                 calibrating_s += time.time() - before  # once after a start: no batch takes that
             marks = self._marks(batch)
             held = "catching up" if self._backlog.keeps_all else None
-            decided = self.controller.decide(rows, now_ms, fresh=fresh, marks=marks, held=held)
+            decided = self.controller.decide(rows, now_ms, fresh=fresh, marks=marks, skipped=reading.skipped, held=held)
+            self._alarm.update(batch, self.controller.infeasible)
             would = None if self._shadow is None else self._would(self._shadow, rows, interval_ms, now_ms, marks)
             plan = self.controller.plan = of_what_was_read(self.graph, decided, reading)
             offsets = end_offsets(self._checkpoint.spark_folder, batch)
@@ -331,6 +335,7 @@ class Run:
         self._ages.delivered(max(ages, default=0.0) / 1000, ended_s=ended, cut=cut)
         self._checkpoint.ledger.write(batch, shed_entries(sample, plan))
         self._show(sample, plan)
+        on_trial = not self.controller.belief.believed
         self.controller.record(sample)
         if self._shadow is not None:
             self._shadow.record(sample)
@@ -338,7 +343,8 @@ class Run:
         if self._limits is not None:
             self._limits.set(self._query, self._next_bounds(rows))
         self._ended_s = time.monotonic()
-        if self._calibrated and batch % _REMEMBER_EVERY == 0:
+        believed = self._calibrated and self.controller.belief.believed
+        if believed and (on_trial or batch % _REMEMBER_EVERY == 0):
             self._checkpoint.remember(self.controller.profile, self._runner.shared)
         self._after_s = time.time() - ended
 
@@ -374,11 +380,14 @@ class Run:
 
     def _next_bounds(self, rows: Mapping[str, int]) -> dict[str, int]:
         """How many rows of each source the next batch may read."""
-        unshed = self._backlog.keeps_all or self._dry_run
+        on_trial = not self.controller.belief.believed
+        unshed = self._backlog.keeps_all or self._dry_run or on_trial
         profile = self.controller.profile if self._calibrated else None
         bounds = most_rows(
             self.graph, profile, rows, self.settings.budget_us, unshed=unshed, largest=self._largest_rows
         )
+        if on_trial and self._calibrated and bounds:  # costs that may be far too high
+            bounds = {name: max(bound, rows.get(name, 0)) for name, bound in bounds.items()}
         if self._calibrated and not unshed:  # what is too much of these is passed over unread
             bounds |= dict.fromkeys(self._reader.skippable, UNBOUNDED)
         return bounds
@@ -446,8 +455,10 @@ class Run:
         now_s = time.time()
         limits = self._stale_limits(reading.rows, now_s)
         younger_s = {name: now_s - limit for name, limit in limits.items() if name in names}
-        reading = self._reader.skipping_stale(reading, younger_s, batch)
-        share = self.controller.read_share(reading.rows, names)
+        without_stale = self._reader.skipping_stale(reading, younger_s, batch)
+        if self.controller.may_skip(without_stale.rows, without_stale.skipped):
+            reading = without_stale
+        share = self.controller.read_share(reading.rows, names, reading.skipped)
         return reading if share >= 1 else self._reader.skipping(reading, share, names, batch)
 
     def _calibrate(self, raw: Mapping[str, DataFrame], rows: Mapping[str, int]) -> None:
@@ -458,7 +469,6 @@ class Run:
         self.controller = Controller(self.graph, self.settings, found.profile, guessed=True)
         self.controller.fates, self.controller.groups = fates, groups
         self._shadow = self._shadow_of(found.profile)
-        self._checkpoint.remember(found.profile, found.shared)
 
     def _learn_bookkeeping(self) -> None:
         """What a trigger costs beside the batch itself, from Spark's own account of the batch before."""
@@ -472,6 +482,7 @@ class Run:
         if self.metrics is not None:
             problem = Problem(self.graph, self.controller.profile, sample.rows_in, self.settings.budget_us)
             self.metrics.record(sample, plan, problem.load_us / problem.budget_us)
+            self.metrics.infeasible(self.controller.infeasible is not None)
         self._totals.add(sample, plan)  # last of what can be asked for: who sees a row in the report sees it elsewhere
         if self._view is not None:
             self._view.update(sample, plan)
