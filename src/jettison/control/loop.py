@@ -22,7 +22,7 @@ from jettison.errors import StartError
 from jettison.network.graph import Graph
 from jettison.network.marks import BatchMarks
 from jettison.plan.certify import planned_load_us
-from jettison.plan.claims import claimed
+from jettison.plan.claims import WITHIN_BUDGET, claimed
 from jettison.plan.count_windows import cheap_results
 from jettison.plan.group_gaps import named_groups
 from jettison.plan.keys import by_chance, droppable
@@ -103,7 +103,7 @@ class Controller:
         self._detector = Detector()
         self._rates = {source.name: Smoothed(_RATE_WEIGHT) for source in graph.sources}
         self._previous_ms: float | None = None
-        self.plan = Plan(reason="within budget")
+        self.plan = Plan(reason=WITHIN_BUDGET)
         self.infeasible: str | None = None
         self.fates: Mapping[str, Fate] = {}
         """Which windows are kept, by aggregate: what has been decided so far."""

@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
@@ -17,13 +18,14 @@ from jettison.errors import JettisonError, SourceError, StartError
 from jettison.network.estimated import weighed
 from jettison.network.graph import Graph
 from jettison.network.marks import BatchMarks
+from jettison.plan.figures import figures_of
 from jettison.plan.plan import Plan
-from jettison.plan.problem import Problem
 from jettison.plan.stale import Fresh
 from jettison.plan.window_decisions import decisions_of
 from jettison.spark.batch import BatchRunner
 from jettison.spark.calibrate import LEAST_ROWS, assumed_profile, calibrate
 from jettison.spark.checkpoint import Checkpoint
+from jettison.spark.checkpoint_size import SizeWatch, size_of
 from jettison.spark.freshness import Ages, count_fresh
 from jettison.spark.groups import count_groups
 from jettison.spark.kafka import hint
@@ -36,6 +38,7 @@ from jettison.spark.reasons import reason_of
 from jettison.spark.relations import file_frames, reads_files, tell_rows
 from jettison.spark.report import Report, Totals
 from jettison.spark.slice_state import SliceState
+from jettison.spark.source_lag import source_lags
 from jettison.spark.stream import merge, split
 from jettison.statistics.estimators import Smoothed
 from jettison.statistics.profile import Profile
@@ -92,6 +95,10 @@ class Run:
         self._busy = False
         self._closed = False
         self.metrics = metrics
+        self._progress: Mapping[str, Any] | None = None  # Spark's account of the batch before
+        self._size = (
+            None if metrics is None else SizeWatch(lambda: size_of(checkpoint.path, spark), metrics.checkpoint_size)
+        )
         self._view = LiveView(self) if live else None
         self._started = time.time()
         self._ended: float | None = None
@@ -186,6 +193,8 @@ class Run:
         self._ended = time.time()
         if self._view is not None:
             self._view.close()
+        if self._size is not None:
+            self._size.close()
         if self.metrics is not None:
             self.metrics.close()
         if self._calibrated:
@@ -294,6 +303,10 @@ class Run:
             plan_row=plan.row,
             failed=measured.failed,
             groups=measured.groups,
+            timeless_in=measured.timeless_in,
+            unneeded=measured.unneeded,
+            windows=measured.windows,
+            watermark_us=measured.watermark_us,
         )
         ages = [seen.latency_ms[-1] for seen in measured.outputs.values() if seen.latency_ms]
         cut = bool(plan.stale) or any(reading.stale.values())
@@ -367,16 +380,26 @@ class Run:
 
     def _learn_bookkeeping(self) -> None:
         """What a trigger costs beside the batch itself, from Spark's own account of the batch before."""
-        progress = None if self._query is None else self._query.lastProgress
+        progress = self._progress = None if self._query is None else self._query.lastProgress
         if progress is not None and progress.get("numInputRows", 0) > 0:
             spent = progress["durationMs"]
             self._bookkeeping_ms.update(max(0.0, spent.get("triggerExecution", 0) - spent.get("addBatch", 0)))
 
     def _show(self, sample: BatchSample, plan: Plan) -> None:
         self.history.append((sample, plan))
+        figures = figures_of(
+            self.graph,
+            sample,
+            plan,
+            budget_ms=self.settings.budget_us / 1000,
+            profile=self.controller.profile,
+            infeasible=self.controller.infeasible,
+            calibrating=not self._calibrated,
+        )
         if self.metrics is not None:
-            problem = Problem(self.graph, self.controller.profile, sample.rows_in, self.settings.budget_us)
-            self.metrics.record(sample, plan, problem.load_us / problem.budget_us)
-        self._totals.add(sample, plan)  # last of what can be asked for: who sees a row in the report sees it elsewhere
+            self.metrics.lag(source_lags(self._progress, [source.name for source in self.graph.sources]))
+            self.metrics.record(figures)
+        # last of what can be asked for: who sees a row in the report sees it elsewhere
+        self._totals.add(sample, plan, figures)
         if self._view is not None:
-            self._view.update(sample, plan)
+            self._view.update(figures)

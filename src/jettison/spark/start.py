@@ -21,6 +21,7 @@ from jettison.spark.checks import check_compiles, check_keys, check_paths, check
 from jettison.spark.count_state import CountState
 from jettison.spark.join_state import JoinState
 from jettison.spark.metrics import Metrics
+from jettison.spark.metrics_address import metrics_address
 from jettison.spark.reading import Reader
 from jettison.spark.run import Run
 from jettison.spark.sinks import ParquetSink, as_sink
@@ -47,6 +48,7 @@ def start(
     statics: Mapping[str, DataFrame] | None = None,
     rejects: Any = None,
     on_shed: Mapping[str, Any] | None = None,
+    metrics: str | int | None = None,
     metrics_port: int | None = None,
     live: bool = False,
     spark: SparkSession | None = None,
@@ -80,13 +82,18 @@ def start(
         A sink for rows that do not parse; by default they are kept as parquet in the checkpoint.
     on_shed
         Sinks for what is shed, by arc (`trips`, `paid>alerts`) or by output (what is shed on the way to it).
+    metrics
+        Serve Prometheus metrics at this address: "0.0.0.0:9100" for everybody, ":9100" or 9100 for this machine alone;
+        port 0 takes any that is free (`run.metrics.port`). Runs of several networks in one process may share it. There
+        is no password: listen only where whoever can connect may see them. Off by default.
     metrics_port
-        Serve Prometheus metrics on this port of the loopback address.
+        The old name: a port of the loopback address.
     live
         Show a line with the state of the run in the terminal.
     spark
         The session, where no DataFrame tells it; by default the active one.
     """
+    address = metrics_address(metrics, metrics_port)
     graph = network.graph if isinstance(network, Network) else network
     graph = graph if stale is None else graph.with_stale(stale)
     graph, frames, spark = opened(graph, sources or {}, spark)
@@ -104,9 +111,9 @@ def start(
         profile.check(graph)
         profile = profile.completed(graph)
     folder = Checkpoint(checkpoint or tempfile.mkdtemp(prefix="jettison-"), graph, spark)
-    metrics, runner, reader = None, None, None
+    shown, runner, reader = None, None, None
     try:
-        metrics = None if metrics_port is None else Metrics(metrics_port)
+        shown = None if address is None else Metrics(graph, settings.budget_us / 1000, address)
         aside = rejects_sink or ParquetSink(f"{folder.path}/rejects")
         check_kinds(folder.state_folder, kept.kinds)
         joins = JoinState(spark, folder.state_folder, folder.state_path, kept.sides) if kept.sides else None
@@ -116,11 +123,11 @@ def start(
         remember_kinds(folder.state_folder, kept.kinds)
         runner = BatchRunner(spark, graph, chosen, tables, aside, shed_sinks, joins, slices, counts)
         reader = Reader(spark, graph, folder, countable=all(is_bare(frame) for frame in frames.values()))
-        run = Run(spark, graph, runner, reader, tables, settings, folder, profile, shared, metrics, live, slices)
+        run = Run(spark, graph, runner, reader, tables, settings, folder, profile, shared, shown, live, slices)
         run.begin(frames)
         return run
     except BaseException:
-        for part in (metrics, runner, reader):
+        for part in (shown, runner, reader):
             if part is not None:
                 part.close()
         folder.close()

@@ -58,6 +58,9 @@ class BatchSample:
     aggregate, the windows on which a function of the user's own threw. `groups` tells, by estimated aggregate, which
     groups are large, and how large those are that have gaps of their own. `values` tells, by "operator.column", how
     values that outputs are valued by are spread behind the drops.
+    By aggregate, `timeless_in` counts the rows without an event time that came to it, `unneeded` those of which no
+    window is kept, `windows` the windows that closed in this batch and how many of them were kept, `watermark_us` the
+    watermark of this batch.
     `parts_ms` splits the batch's time: deciding, each output's job, and the trigger's own bookkeeping.
     """
 
@@ -80,3 +83,7 @@ class BatchSample:
     plan_row: float = 0
     failed: Mapping[str, FailedWindows] = field(default_factory=dict)
     groups: Mapping[str, GroupSample] = field(default_factory=dict)
+    timeless_in: Mapping[str, int] = field(default_factory=dict)
+    unneeded: Mapping[str, int] = field(default_factory=dict)
+    windows: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    watermark_us: Mapping[str, int] = field(default_factory=dict)
