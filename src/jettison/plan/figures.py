@@ -1,4 +1,4 @@
-"""The figures of one batch: every number that a report, a metric or a screen shows is taken from here (docs/figures.md)."""
+"""The figures of one batch, as docs/figures.md defines them: reports, metrics and screens take theirs from here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why rows were shed: what a plan says of all of them, or of those on one arc, and a short list of kinds for metrics."""
+"""Why rows were shed: what a plan says of all of them, or of those on one arc, and the kinds of reasons for metrics."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ class BatchRunner:
             ):  # one stream may be far ahead of what another has reached
                 sight_us = None
             slices.fates = plan.fates
-            windows = windows_of_batch(self._graph, plan, slices.marks, slices.oldest_us())
+            closing = windows_of_batch(self._graph, plan, slices.marks, slices.oldest_us())
             plan = for_batch(self._window_arcs, plan, slices.marks, sight_us)
         drops_ms = 1000 * (time.time() - asked)
         closed = self._closed_arcs(plan, rows, frozenset() if slices is None else slices.quiet)
@@ -164,7 +164,7 @@ class BatchRunner:
                 measured.groups.update(slices.groups)
                 measured.timeless_in.update(slices.timeless_in)
                 measured.unneeded.update(slices.unneeded)
-                measured.windows.update(windows)
+                measured.windows.update(closing)
                 measured.watermark_us.update(slices.marks.watermarks_us())
                 measuring.add_slices(measured, slices.came)
                 if not count:

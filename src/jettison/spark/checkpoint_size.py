@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Callable
@@ -53,9 +54,7 @@ class SizeWatch:
 
     def _watch(self) -> None:
         while True:
-            try:
+            with contextlib.suppress(Exception):  # a size is no reason to end a run, and the next look may succeed
                 self._show(*self._look())
-            except Exception:  # a size is no reason to end a run, and the next look may succeed
-                pass
             if self._closing.wait(EVERY_S):
                 return

@@ -168,9 +168,10 @@ class Metrics:
                     count["shed_rows"](source, kind_of_reason(reason)).inc(unread)
         for name, rows in sample.late.items():
             count["late_rows"](name).inc(rows)
-        for aggregate in (*self._graph.aggregates, *self._graph.count_aggregates):
-            failed = sample.failed.get(aggregate.name)
-            count["failed_windows"](aggregate.name).inc(0 if failed is None else failed.windows)
+        names = [each.name for each in self._graph.aggregates] + [each.name for each in self._graph.count_aggregates]
+        for name in names:
+            failed = sample.failed.get(name)
+            count["failed_windows"](name).inc(0 if failed is None else failed.windows)
         for name, mark_us in sample.watermark_us.items():
             show["watermark_timestamp_seconds"](name).set(mark_us / 1e6)
         show["topic_lag_seconds"].clear()

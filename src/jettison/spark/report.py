@@ -34,7 +34,7 @@ class OutputReport:
     latency_ms: Mapping[str, float | None]
     latency_utility: float = 1.0
     accuracy: float = 1.0
-    account: Account = Account()
+    account: Account = field(default_factory=Account)
 
 
 @dataclass(frozen=True)

@@ -241,8 +241,9 @@ class BatchSlices:
         others += [metric for index, (_, cells) in enumerate(named) for metric in named_metrics(index, cells)]
         dropping = [member for member in of if self._counts_unneeded(member, of)]
         others += [
-            f"sum(IF({unneeded(self._members[member][0], self.fates[member], firsts[member])}, {ROWS}, 0)) AS lost{index}"
+            f"sum(IF({sql}, {ROWS}, 0)) AS lost{index}"
             for index, member in enumerate(dropping)
+            for sql in [unneeded(self._members[member][0], self.fates[member], firsts[member])]
         ]
         few = self._few(shape, of)
         seen, written = self._write(shape, name, slices, kept, others, needed, few=few)

@@ -1,4 +1,4 @@
-"""How far behind sources are, by what Spark's own account of a batch says: rows, files or bytes, where a source tells."""
+"""How far behind sources are, by Spark's own account of a batch: in rows, files or bytes, where a source tells."""
 
 from __future__ import annotations
 

@@ -126,8 +126,8 @@ def _of_output(graph: Graph, output: Output, sample: BatchSample, closed: frozen
     for source in (each.name for each in graph.sources if each.name in leading):
         skipped = float(sample.skipped.get(source, 0))
         read = sample.rows_in.get(source, 0) + skipped
-        lost = [each.get(source, 0.0) for each in (shed, rejected, late)]
-        found[source] = Account(read, read - skipped - sum(lost), *lost, skipped)
+        gone, bad, behind = (each.get(source, 0.0) for each in (shed, rejected, late))
+        found[source] = Account(read, read - skipped - gone - bad - behind, gone, bad, behind, skipped)
     return found
 
 
