@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 from collections import Counter
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from tests.networks import steady
 
 from jettison.network import Aggregate, Graph, Network, Output, Source, Union, Where, WindowSpec, arc_name
 from jettison.network.operators import Operator
-from jettison.plan.counted import delivered
+from jettison.plan.delivered import delivered
 from jettison.plan.plan import Plan, Random
 from jettison.statistics.account import Account, accounts_of, summed
 from jettison.statistics.samples import BatchSample
@@ -25,7 +26,7 @@ TERMS = ("processed", "shed", "rejected", "late", "skipped")
 
 
 @st.composite
-def graphs(draw: st.DrawFn, *, merging: bool) -> Graph:
+def graphs(draw: st.DrawFn, *, merging: bool, windows: bool = True) -> Graph:
     """Sources, filters that split, windows at some ends; with `merging` unions too."""
     sources = draw(st.integers(1, 2))
     operators: list[Operator] = [
@@ -43,7 +44,7 @@ def graphs(draw: st.DrawFn, *, merging: bool) -> Graph:
     read = {tail for each in operators for tail in each.inputs}
     ends += [name for name in streams if name not in read and name not in ends]
     for number, tail in enumerate(ends):
-        if draw(st.booleans()):
+        if windows and draw(st.booleans()):
             spec = WindowSpec(10, 10)
             operators.append(Aggregate(f"w{number}", (tail,), spec, (("n", "count(*)"),)))
             tail = f"w{number}"
@@ -64,7 +65,8 @@ class Followed:
     reached: Counter[str] = field(default_factory=Counter)
 
     def chance(self, *key: object) -> float:
-        return random.Random(f"{self.seed} {key}").random()
+        drawn = hashlib.blake2b(f"{self.seed} {key}".encode(), digest_size=8).digest()
+        return int.from_bytes(drawn, "big") / 2**64
 
     def run(self, *, shed: bool = True) -> BatchSample:
         given: dict[str, list[tuple[str, ...]]] = {}
@@ -98,13 +100,14 @@ class Followed:
             late=late,
             timeless_in=timeless,
             unneeded=unneeded,
+            unfit={name: count for (name, word), count in self.counts.items() if word == "rejected" and name[0] == "n"},
         )
 
     def fate(self, operator: Operator, row: tuple[str, ...]) -> str:
         """What an operator does to a row: nothing, removes it, or, of windows, what it is counted as."""
         drawn = self.chance(operator.name, row)
         if isinstance(operator, Where):
-            return "" if drawn < 0.7 else "removed"
+            return "" if drawn < 0.6 else "removed" if drawn < 0.9 else "rejected"
         if not isinstance(operator, Aggregate):
             return ""
         return "rejected" if drawn < 0.1 else "late" if drawn < 0.2 else "shed" if drawn < 0.3 else "processed"
@@ -175,7 +178,7 @@ def test_trust_7_accounts_are_those_of_every_single_tuple(graph: Graph, seed: in
             assert getattr(account, term) == pytest.approx(true[key][term]), (key, term)
 
 
-@steady(60)
+@steady(40)
 @given(graphs(merging=True), st.integers(0, 10**6))
 def test_trust_7_accounts_add_up_where_streams_merge(graph: Graph, seed: int) -> None:
     """Behind a union rows are counted together: sums are kept, and each source has about what it lost."""
@@ -187,8 +190,8 @@ def test_trust_7_accounts_add_up_where_streams_merge(graph: Graph, seed: int) ->
         assert account.accuracy == pytest.approx(true[key]["processed"] / 360, abs=0.1), key
 
 
-@steady(60)
-@given(graphs(merging=False), st.integers(0, 10**6))
+@steady(30)
+@given(graphs(merging=False, windows=False), st.integers(0, 10**6))
 def test_trust_7_delivered_is_what_comes_over_what_would_have_come(graph: Graph, seed: int) -> None:
     run = followed(graph, 800, seed)
     graph = run.graph
@@ -198,7 +201,7 @@ def test_trust_7_delivered_is_what_comes_over_what_would_have_come(graph: Graph,
     plan = Plan({arc: Random(keep) for arc, keep in run.drops.items()})
     found = delivered(graph, plan, sample)
     for output in graph.outputs:
-        if whole.reached[output.name] > 100 and not graph.aggregates:
+        if whole.reached[output.name] > 100:
             expected = 800 / 960 * run.reached[output.name] / whole.reached[output.name]
             assert found[output.name].share == pytest.approx(expected, abs=0.06)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from jettison.network.graph import Graph
-from jettison.plan.counted import Delivered, delivered
+from jettison.plan.delivered import Delivered, delivered
 from jettison.plan.plan import Plan
 from jettison.plan.problem import Problem
 from jettison.plan.reasons import kind_of_reason

@@ -17,7 +17,7 @@ from jettison.network.graph import Graph
 from jettison.network.operators import Aggregate, CountAggregate, Output, Source, StreamJoin
 from jettison.network.sight import Sight
 from jettison.network.slices import readers_below
-from jettison.plan.counted import windows_of_batch
+from jettison.plan.delivered import windows_of_batch
 from jettison.plan.plan import Plan
 from jettison.plan.reasons import reason_on
 from jettison.plan.window_arcs import WindowArcs

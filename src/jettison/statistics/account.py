@@ -4,7 +4,8 @@ A source tuple has the weight 1 for every output below its source. Each term is 
 
 - *skipped*: passed over unread.
 - *shed*: removed by a drop on the way to the output, or put into an aggregate of which no window that holds it is kept.
-- *rejected*: does not parse; or has no event time and comes to windows, which have no place for it.
+- *rejected*: does not parse; or an operator's expression fails on it; or has no event time and comes to windows, which
+  have no place for it.
 - *late*: came to windows that were closed.
 - *processed*: everything else. A tuple that a filter removes is processed. So is one that becomes part of a window, of
   a join of streams, or of a row of the output: the way of a tuple ends at the first of these.
@@ -116,6 +117,7 @@ def _of_output(graph: Graph, output: Output, sample: BatchSample, closed: frozen
                 on_arc = {s: _Stream(each.weight / branches, each.unit / branches) for s, each in given[tail].items()}
                 _drop(on_arc, sample.arcs.get(arc), shed, closed=arc in closed)
                 _merge(coming, on_arc)
+        _take(coming, sample.unfit.get(name, 0), rejected)
         if isinstance(operator, Aggregate):
             _take(coming, sample.timeless_in.get(name, 0), rejected)
             _take(coming, sample.late.get(name, 0), late)

@@ -75,6 +75,9 @@ def delivered(graph: Graph, plan: Plan, sample: BatchSample, profile: Profile | 
         elif output.name in plan.worth and output.qos.value is not None:
             planned = plan.delivered.get(output.name, 1.0)
             worth = min(1.0, plan.worth[output.name] * _ratio(share, planned, otherwise=1.0))
+        if output.name not in windows:
+            share = sample.delivered.get(output.name, share)
+            worth = sample.worth.get(output.name, worth)
         tuples = sum(count for name, count in arrived.items() if output.name in below[name])
         found[output.name] = Delivered(share, worth, windows.get(output.name, tuples))
     return found
