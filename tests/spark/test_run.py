@@ -326,23 +326,23 @@ def test_prometheus_finds_every_number(spark: SparkSession, tmp_path: Path) -> N
     )
     assert run.metrics is not None
     port = run.metrics.port
-    assert run.metrics._server.server_address[0] == "127.0.0.1"
+    assert run.metrics.host == "127.0.0.1"
     running.until(run, lambda: run.report().rows_in == 1000)
     text = scrape(port)
     ended(run, 1000)
 
     shed = {arc: sum(n for (_, a), (_, n) in running.counts(tmp_path).items() if a == arc) for arc in HALF.drops}
     for line in (
-        f'jettison_shed_rows_total{{arc="trips",reason="tested"}} {shed["trips"]:.1f}',
-        f'jettison_shed_rows_total{{arc="paid>narrow",reason="tested"}} {shed["paid>narrow"]:.1f}',
-        'jettison_rows_in_total{source="trips"} 1000.0',
-        f'jettison_output_rows_total{{output="fares"}} {len(sinks["fares"].rows):.1f}',
-        "jettison_batches_total 2.0",
-        "jettison_plan_row 1.0",
-        'jettison_keep_share{arc="paid>narrow"} 0.25',
+        f'jettison_shed_rows_total{{arc="trips",network="taxi",reason="other"}} {shed["trips"]:.1f}',
+        f'jettison_shed_rows_total{{arc="paid>narrow",network="taxi",reason="other"}} {shed["paid>narrow"]:.1f}',
+        'jettison_rows_in_total{network="taxi",source="trips"} 1000.0',
+        f'jettison_output_rows_total{{network="taxi",output="fares"}} {len(sinks["fares"].rows):.1f}',
+        'jettison_batches_total{network="taxi"} 2.0',
+        'jettison_plan_row{network="taxi"} 1.0',
+        'jettison_keep_ratio{arc="paid>narrow",network="taxi"} 0.25',
     ):
         assert f"\n{line}\n" in text, text
-    assert 'jettison_latency_seconds{output="fares",quantile="0.95"}' in text
+    assert 'jettison_latency_seconds_bucket{le="1",network="taxi",output="fares"}' in text
     with pytest.raises(OSError, match="refused"):
         scrape(port)
 

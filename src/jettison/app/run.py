@@ -39,6 +39,10 @@ def run(
     shedder: Annotated[
         str | None, typer.Option(metavar="NAME", help=f"Who plans, in place of run.shedder: {', '.join(SHEDDERS)}.")
     ] = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Serve Prometheus metrics, such as at 0.0.0.0:9100; :9100 is local."),
+    ] = None,
     metrics_port: Annotated[
         int | None, typer.Option(min=0, max=65535, help="Serve Prometheus metrics on this port of 127.0.0.1 (0: any).")
     ] = None,
@@ -70,11 +74,12 @@ def run(
                 session,
                 shedding="dry-run" if dry_run else False if no_shedding else None,
                 shedder=shedder,
+                metrics=metrics,
                 metrics_port=metrics_port,
                 live=out.is_terminal,
             )
             if running.metrics is not None:
-                typer.echo(f"metrics: http://127.0.0.1:{running.metrics.port}/metrics", err=True)
+                typer.echo(f"metrics: http://{running.metrics.host}:{running.metrics.port}/metrics", err=True)
             _watch(running, seconds, stopping)
     finally:
         session.stop()

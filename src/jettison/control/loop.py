@@ -24,7 +24,7 @@ from jettison.errors import StartError
 from jettison.network.graph import Graph
 from jettison.network.marks import BatchMarks
 from jettison.plan.certify import planned_load_us
-from jettison.plan.claims import claimed, not_enough, over_budget_us
+from jettison.plan.claims import WITHIN_BUDGET, claimed, not_enough, over_budget_us
 from jettison.plan.count_windows import cheap_results
 from jettison.plan.floor_repair import hold_floors
 from jettison.plan.floors import floor_at, least_read_share
@@ -111,7 +111,7 @@ class Controller:
         names = [source.name for source in graph.sources]
         self._rates = ArrivalRates(names, settings.trigger_ms, by_clock=settings.learn)
         self._rest = Rest(len(graph.operators), settings.trigger_ms, clock if settings.learn else None)
-        self.plan = Plan(reason="within budget")
+        self.plan = Plan(reason=WITHIN_BUDGET)
         self.infeasible: str | None = None
         self.fates: Mapping[str, Fate] = {}
         """Which windows are kept, by aggregate: what has been decided so far."""

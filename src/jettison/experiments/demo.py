@@ -142,7 +142,7 @@ def _comparison(runs: dict[str, Run], rate: Rate, seconds: float) -> Table:
 def _explain(running: Run, console: Console) -> None:
     report = running.report()
     console.print(
-        f"Shed by value, {report.rows_shed:,} of {report.rows_in:,} rows were dropped, as early as possible, and the "
+        f"Shed by value, outputs lost {report.shed_share:.0%} of {report.rows_in:,} rows, as early as possible; the "
         f"slowest batch took {report.slowest_batch_ms / 1000:.1f} s. "
         "Every dropped row can be found again from the plan log."
     )

@@ -81,6 +81,10 @@ class BatchMarks:
         mark = self._marks[name]
         return None if mark is None else self._windows[name].first_open_us(mark)
 
+    def watermarks_us(self) -> dict[str, int]:
+        """The watermark of this batch, by aggregate, where there is one."""
+        return {name: mark for name, mark in self._marks.items() if mark is not None}
+
     def closing_from_us(self, name: str) -> int | None:
         """Where the first window begins that was open before this batch; None when all were."""
         mark = self._before[name].mark_us

@@ -13,7 +13,7 @@ from jettison.plan.problem import Problem
 from jettison.plan.strata import estimates_below
 from jettison.plan.window_decisions import decisions_of
 
-WITHIN_BUDGET = "within budget"
+WITHIN_BUDGET = "predicted within budget"
 OVERLOAD = "overload"
 
 _ROUNDING = 1e-7

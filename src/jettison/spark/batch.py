@@ -17,7 +17,9 @@ from jettison.network.graph import Graph
 from jettison.network.operators import Aggregate, CountAggregate, Output, Source, StreamJoin
 from jettison.network.sight import Sight
 from jettison.network.slices import readers_below
+from jettison.plan.delivered import windows_of_batch
 from jettison.plan.plan import Plan
+from jettison.plan.reasons import reason_on
 from jettison.plan.window_arcs import WindowArcs
 from jettison.spark.aside import ShedSinks, put_aside, raw_aside, rows_aside
 from jettison.spark.compile import Compiler
@@ -92,6 +94,8 @@ class BatchRunner:
                 self._graph.stream_joins or slices.marks.apart
             ):  # one stream may be far ahead of what another has reached
                 sight_us = None
+            slices.fates = plan.fates
+            closing = windows_of_batch(self._graph, plan, slices.marks, slices.oldest_us())
             plan = for_batch(self._window_arcs, plan, slices.marks, sight_us)
         drops_ms = 1000 * (time.time() - asked)
         closed = self._closed_arcs(plan, rows, frozenset() if slices is None else slices.quiet)
@@ -158,6 +162,10 @@ class BatchRunner:
             if slices is not None:
                 measured.failed.update(slices.failed)
                 measured.groups.update(slices.groups)
+                measured.timeless_in.update(slices.timeless_in)
+                measured.unneeded.update(slices.unneeded)
+                measured.windows.update(closing)
+                measured.watermark_us.update(slices.marks.watermarks_us())
                 measuring.add_slices(measured, slices.came)
                 if not count:
                     measured.timeless[self._graph.sources[0].name] = slices.timeless
@@ -249,10 +257,10 @@ class BatchRunner:
     def _shed_rows(self, compiler: Compiler, raw: Mapping[str, DataFrame], arc: str, plan: Plan) -> DataFrame:
         tail, inner, _ = arc.rpartition(">")
         if inner:
-            return rows_aside(arc, compiler.operator(tail).where(f"NOT ({passes(arc, plan)})"), plan.reason)
+            return rows_aside(arc, compiler.operator(tail).where(f"NOT ({passes(arc, plan)})"), reason_on(plan, arc))
         source, columns = self._source(arc), raw[arc].columns
         rows = dropped_raw(source, raw[arc], columns, plan, self.known, shed=True)
-        return raw_aside(source, rows, columns, plan.reason)
+        return raw_aside(source, rows, columns, reason_on(plan, arc))
 
     def _kept_aside(self, name: str, batch: int, job: Future[float]) -> None:
         try:

@@ -139,7 +139,7 @@ def is_needed(drop: Window, time: str = TIME, column: Callable[[str], str] = quo
     value = None if drop.column is None else column(drop.column)
     if drop.of is not None:
         fate = drop.fates.get(drop.of)
-        return ALL if fate is None else _is_kept(fate, START if fate.counts_rows else moment, value)
+        return ALL if fate is None else is_kept(fate, START if fate.counts_rows else moment, value)
     if drop.needed is None:
         return ALL
     # `get`, as an index that is null is -1 where Spark shares a part of an expression
@@ -181,7 +181,7 @@ def named_cell(names: Sequence[str], value: str) -> str:
     return f"CASE string({value}) {cases} ELSE {len(names)} END"
 
 
-def _is_kept(fate: Fate, moment: str, value: str | None) -> str:
+def is_kept(fate: Fate, moment: str, value: str | None) -> str:
     """Whether a fate keeps the window that starts at a moment: the last segment that has begun there judges."""
     if not fate.schedule.segments and not fate.schedule.groups:
         return ALL

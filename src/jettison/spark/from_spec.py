@@ -24,6 +24,7 @@ def start_spec(
     *,
     shedding: bool | str | None = None,
     shedder: str | None = None,
+    metrics: str | int | None = None,
     metrics_port: int | None = None,
     live: bool = False,
 ) -> Run:
@@ -50,6 +51,7 @@ def start_spec(
         statics=statics,
         rejects=None if places.rejects is None else _sink(places.rejects),
         on_shed={name: _sink(place) for name, place in places.on_shed.items()},
+        metrics=metrics,
         metrics_port=metrics_port,
         live=live,
         spark=spark,

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jettison.plan.plan import Plan
+from jettison.plan.reasons import STALE_UNREAD, UNREAD, reason_on
 from jettison.spark.files import Folder
 from jettison.spark.offsets import Offsets
 from jettison.statistics.samples import BatchSample
@@ -96,7 +97,7 @@ def shed_entries(sample: BatchSample, plan: Plan) -> list[dict[str, Any]]:
             "arc": arc,
             "rows_in": rows,
             "rows_shed": rows - kept,
-            "reason": plan.reason if rows > kept else "",
+            "reason": reason_on(plan, arc) if rows > kept else "",
             "plan_row": plan.row,
         }
         for arc, (rows, kept) in sample.arcs.items()
@@ -110,7 +111,7 @@ def shed_entries(sample: BatchSample, plan: Plan) -> list[dict[str, Any]]:
             entries.append({"batch": sample.batch, "arc": source, **rejected, "plan_row": plan.row})
     for source, skipped in sample.skipped.items():
         stale = sample.stale.get(source, 0)
-        for count, reason in ((stale, "stale, passed over unread"), (skipped - stale, "passed over unread")):
+        for count, reason in ((stale, STALE_UNREAD), (skipped - stale, UNREAD)):
             if count:
                 unread = {"rows_in": sample.rows_in[source] + skipped, "rows_shed": count, "reason": reason}
                 entries.append({"batch": sample.batch, "arc": source, **unread, "plan_row": plan.row})

@@ -37,6 +37,10 @@ class Measured:
     failed: dict[str, FailedWindows] = field(default_factory=dict)
     parts_ms: dict[str, float] = field(default_factory=dict)
     groups: dict[str, GroupSample] = field(default_factory=dict)
+    timeless_in: dict[str, int] = field(default_factory=dict)
+    unneeded: dict[str, int] = field(default_factory=dict)
+    windows: dict[str, tuple[float, float]] = field(default_factory=dict)
+    watermark_us: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
@@ -19,6 +20,7 @@ from jettison.errors import JettisonError, SourceError, StartError
 from jettison.network.estimated import weighed
 from jettison.network.graph import Graph
 from jettison.network.marks import BatchMarks
+from jettison.plan.figures import figures_of
 from jettison.plan.plan import Plan
 from jettison.plan.problem import Problem
 from jettison.plan.stale import Fresh
@@ -27,6 +29,7 @@ from jettison.plan.would import would_shed
 from jettison.spark.batch import BatchRunner
 from jettison.spark.calibrate import LEAST_ROWS, assumed_profile, calibrate
 from jettison.spark.checkpoint import Checkpoint
+from jettison.spark.checkpoint_size import SizeWatch, size_of
 from jettison.spark.freshness import Ages, count_fresh
 from jettison.spark.groups import count_groups
 from jettison.spark.kafka import hint
@@ -40,6 +43,7 @@ from jettison.spark.reasons import reason_of
 from jettison.spark.relations import file_frames, reads_files, tell_rows
 from jettison.spark.report import Report, Totals
 from jettison.spark.slice_state import SliceState
+from jettison.spark.source_lag import source_lags
 from jettison.spark.stream import is_generated, merge, split
 from jettison.statistics.estimators import Smoothed
 from jettison.statistics.profile import Profile
@@ -107,6 +111,10 @@ class Run:
         self._busy = False
         self._closed = False
         self.metrics = metrics
+        self._progress: Mapping[str, Any] | None = None  # Spark's account of the batch before
+        self._size = (
+            None if metrics is None else SizeWatch(lambda: size_of(checkpoint.path, spark), metrics.checkpoint_size)
+        )
         self._view = LiveView(self) if live else None
         self._started = time.time()
         self._ended: float | None = None
@@ -189,8 +197,7 @@ class Run:
         seconds = (self._ended or time.time()) - self._started
         # as it was obeyed: the loop's own copy may by now have its place on a newer road map
         plan = self.history[-1][1] if self.history else self.controller.plan
-        report = self._totals.report(seconds, plan, self.controller.infeasible)
-        return replace(report, infeasible_batches=self._alarm.batches)
+        return self._totals.report(seconds, plan, self.controller.infeasible)
 
     def ledger(self) -> DataFrame:
         """What was shed: batch, arc, rows in, rows shed, reason, plan row."""
@@ -210,6 +217,8 @@ class Run:
         self._ended = time.time()
         if self._view is not None:
             self._view.close()
+        if self._size is not None:
+            self._size.close()
         if self.metrics is not None:
             self.metrics.close()
         if self._calibrated and self.controller.belief.believed:
@@ -329,6 +338,10 @@ class Run:
             groups=measured.groups,
             would={} if would is None else would_shed(self.graph, self.controller.profile, would, rows),
             would_deliver={} if would is None else dict(would.delivered),
+            timeless_in=measured.timeless_in,
+            unneeded=measured.unneeded,
+            windows=measured.windows,
+            watermark_us=measured.watermark_us,
         )
         ages = [seen.latency_ms[-1] for seen in measured.outputs.values() if seen.latency_ms]
         cut = bool(plan.stale) or any(reading.stale.values())
@@ -472,17 +485,26 @@ class Run:
 
     def _learn_bookkeeping(self) -> None:
         """What a trigger costs beside the batch itself, from Spark's own account of the batch before."""
-        progress = None if self._query is None else self._query.lastProgress
+        progress = self._progress = None if self._query is None else self._query.lastProgress
         if progress is not None and progress.get("numInputRows", 0) > 0:
             spent = progress["durationMs"]
             self._bookkeeping_ms.update(max(0.0, spent.get("triggerExecution", 0) - spent.get("addBatch", 0)))
 
     def _show(self, sample: BatchSample, plan: Plan) -> None:
         self.history.append((sample, plan))
+        figures = figures_of(
+            self.graph,
+            sample,
+            plan,
+            budget_ms=self.settings.budget_us / 1000,
+            profile=self.controller.profile,
+            infeasible=self.controller.infeasible,
+            calibrating=not self._calibrated,
+        )
         if self.metrics is not None:
-            problem = Problem(self.graph, self.controller.profile, sample.rows_in, self.settings.budget_us)
-            self.metrics.record(sample, plan, problem.load_us / problem.budget_us)
-            self.metrics.infeasible(self.controller.infeasible is not None)
-        self._totals.add(sample, plan)  # last of what can be asked for: who sees a row in the report sees it elsewhere
+            self.metrics.lag(source_lags(self._progress, [source.name for source in self.graph.sources]))
+            self.metrics.record(figures)
+        # last of what can be asked for: who sees a row in the report sees it elsewhere
+        self._totals.add(sample, plan, figures)
         if self._view is not None:
-            self._view.update(sample, plan)
+            self._view.update(figures)

@@ -24,12 +24,14 @@ from jettison.network.marks import BatchMarks
 from jettison.network.operators import Aggregate, Select, Source, Where, WithColumns, computed
 from jettison.network.slices import SliceGroup
 from jettison.plan.group_gaps import named_groups
+from jettison.plan.plan import Fate
 from jettison.spark.files import Folder
 from jettison.spark.groups import group_metrics, group_sample, named_metrics, named_sample
 from jettison.spark.observed import observed
 from jettison.spark.slice_log import SlicePart, SliceRecord, check_groups, check_shape, still_wanted
 from jettison.spark.slice_store import Failing, SliceStore, explained, fits_driver
 from jettison.spark.slices import NEWEST, ROWS, SLICE, Shape, kept_slices, merged, number, results, sliced
+from jettison.spark.unneeded import unneeded
 from jettison.statistics.samples import FailedWindows, GroupSample
 
 Inputs = Mapping[tuple[str, ...], DataFrame]
@@ -37,6 +39,8 @@ Inputs = Mapping[tuple[str, ...], DataFrame]
 
 _FEW = 20_000
 """So many slices come to the driver."""
+_COUNTABLE = 200_000
+"""Of so many slices it is counted how many rows no kept window needs. Early drops leave few of those."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,7 @@ class _Written:
     timeless: int = 0
     came: int = 0
     groups: Mapping[str, GroupSample] = field(default_factory=dict)
+    unneeded: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -123,6 +128,15 @@ class BatchSlices:
         self.parts_ms: dict[str, float] = {}
         self.batch_rows = 0
         self.groups: dict[str, GroupSample] = {}
+        self.fates: Mapping[str, Fate] = {}
+        """Which windows the plan of this batch keeps, by aggregate."""
+        self.timeless_in: dict[str, int] = {}
+        self.unneeded: dict[str, int] = {}
+
+    def oldest_us(self) -> dict[str, int]:
+        """Where the oldest slice begins that is kept, by aggregate."""
+        found = {name: self._oldest_us(name) for name in self._members}
+        return {name: oldest for name, oldest in found.items() if oldest is not None}
 
     @property
     def marks(self) -> BatchMarks:
@@ -167,6 +181,8 @@ class BatchSlices:
                 for member, count in each.late.items():
                     self.late[member] += count
                 self.groups |= each.groups
+                self.timeless_in |= dict.fromkeys(each.of, each.timeless)
+                self.unneeded |= each.unneeded
             if name in self._began:
                 self.parts_ms[name] = 1000 * (time.time() - self._began[name])
         self.failed = self._failing.counted()
@@ -223,6 +239,12 @@ class BatchSlices:
         named = [(member, self._state.named[member]) for member in of if member in self._state.named]
         others += group_metrics(shape, self.batch_rows) if estimated else []
         others += [metric for index, (_, cells) in enumerate(named) for metric in named_metrics(index, cells)]
+        dropping = [member for member in of if self._counts_unneeded(member, of)]
+        others += [
+            f"sum(IF({sql}, {ROWS}, 0)) AS lost{index}"
+            for index, member in enumerate(dropping)
+            for sql in [unneeded(self._members[member][0], self.fates[member], firsts[member])]
+        ]
         few = self._few(shape, of)
         seen, written = self._write(shape, name, slices, kept, others, needed, few=few)
         self._state.saw(of, seen.get("rows") or 0)
@@ -232,7 +254,13 @@ class BatchSlices:
         sizes |= {member: named_sample(index, cells, seen) for index, (member, cells) in enumerate(named)}
         groups = {member: sample for member, sample in sizes.items() if sample is not None}
         timeless_rows, came = (seen.get(each) or 0 for each in ("timeless", "came"))
-        return _Written(name, of, part, seen.get("newest"), counts, timeless_rows, came, groups)
+        lost = {member: seen.get(f"lost{index}") or 0 for index, member in enumerate(dropping)}
+        return _Written(name, of, part, seen.get("newest"), counts, timeless_rows, came, groups, lost)
+
+    def _counts_unneeded(self, member: str, of: tuple[str, ...]) -> bool:
+        """Whether rows are counted of which no window is kept; not of very many slices, for that takes time."""
+        fate = self.fates.get(member)
+        return fate is not None and self._state.of_late.get(of, 0) <= _COUNTABLE
 
     def _few(self, shape: Shape, of: tuple[str, ...]) -> bool:
         """Whether slices come to the driver: there were few of late, and if there are as many as rows, it bears them.

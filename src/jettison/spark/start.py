@@ -25,6 +25,7 @@ from jettison.spark.checks import check_compiles, check_keys, check_paths, check
 from jettison.spark.count_state import CountState
 from jettison.spark.join_state import JoinState
 from jettison.spark.metrics import Metrics
+from jettison.spark.metrics_address import metrics_address
 from jettison.spark.reading import Reader
 from jettison.spark.run import Run
 from jettison.spark.sinks import ParquetSink, as_sink
@@ -54,6 +55,7 @@ def start(
     statics: Mapping[str, DataFrame] | None = None,
     rejects: Any = None,
     on_shed: Mapping[str, Any] | None = None,
+    metrics: str | int | None = None,
     metrics_port: int | None = None,
     live: bool = False,
     spark: SparkSession | None = None,
@@ -91,13 +93,18 @@ def start(
         A sink for rows that do not parse; by default they are kept as parquet in the checkpoint.
     on_shed
         Sinks for what is shed, by arc (`trips`, `paid>alerts`) or by output (what is shed on the way to it).
+    metrics
+        Serve Prometheus metrics at this address: "0.0.0.0:9100" for everybody, ":9100" or 9100 for this machine alone;
+        port 0 takes any that is free (`run.metrics.port`). Runs of several networks in one process may share it. There
+        is no password: listen only where whoever can connect may see them. Off by default.
     metrics_port
-        Serve Prometheus metrics on this port of the loopback address.
+        The old name: a port of the loopback address.
     live
         Show a line with the state of the run in the terminal.
     spark
         The session, where no DataFrame tells it; by default the active one.
     """
+    address = metrics_address(metrics, metrics_port)
     graph = network.graph if isinstance(network, Network) else network
     graph = graph if stale is None else graph.with_stale(stale)
     graph, frames, spark = opened(graph, sources or {}, spark)
@@ -119,9 +126,9 @@ def start(
         profile.check(graph)
         profile = profile.completed(graph)
     folder = Checkpoint(checkpoint or tempfile.mkdtemp(prefix="jettison-"), graph, spark)
-    metrics, runner, reader = None, None, None
+    shown, runner, reader = None, None, None
     try:
-        metrics = None if metrics_port is None else Metrics(metrics_port)
+        shown = None if address is None else Metrics(graph, settings.budget_us / 1000, address)
         aside = rejects_sink or ParquetSink(f"{folder.path}/rejects")
         check_kinds(folder.state_folder, kept.kinds)
         joins = JoinState(spark, folder.state_folder, folder.state_path, kept.sides) if kept.sides else None
@@ -141,7 +148,7 @@ def start(
             folder,
             profile,
             shared,
-            metrics,
+            shown,
             live,
             slices,
             catch_up=catch_up,
@@ -150,7 +157,7 @@ def start(
         run.begin(frames)
         return run
     except BaseException:
-        for part in (metrics, runner, reader):
+        for part in (shown, runner, reader):
             if part is not None:
                 part.close()
         folder.close()

@@ -60,6 +60,10 @@ class BatchSample:
     values that outputs are valued by are spread behind the drops.
     In a dry run `would` tells, by arc, how many rows would have reached a drop and how many it would have taken,
     `would_deliver` the share of each output that would have come through.
+    By aggregate, `timeless_in` counts the rows without an event time that came to it, `unneeded` those of which no
+    window is kept, `windows` the windows that closed in this batch and how many of them were kept, `watermark_us` the
+    watermark of this batch. `unfit` counts, by operator, rows that it rejected. `delivered` and `worth` are, by output,
+    the share of tuples and of what they are worth that passed drops by value, where that was counted by value.
     `parts_ms` splits the batch's time: deciding, each output's job, and the trigger's own bookkeeping.
     """
 
@@ -84,3 +88,10 @@ class BatchSample:
     groups: Mapping[str, GroupSample] = field(default_factory=dict)
     would: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     would_deliver: Mapping[str, float] = field(default_factory=dict)
+    timeless_in: Mapping[str, int] = field(default_factory=dict)
+    unneeded: Mapping[str, int] = field(default_factory=dict)
+    windows: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    watermark_us: Mapping[str, int] = field(default_factory=dict)
+    unfit: Mapping[str, int] = field(default_factory=dict)
+    delivered: Mapping[str, float] = field(default_factory=dict)
+    worth: Mapping[str, float] = field(default_factory=dict)

@@ -1,0 +1,213 @@
+"""What a run tells adds up (trust 7), and Prometheus, Grafana and alert rules find it (trust 21)."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import urllib.request
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from prometheus_client.parser import text_string_to_metric_families
+from pyspark.sql import SparkSession
+from tests.spark import running
+from tests.spark.running import FREE, TRIGGER, ended
+from tests.spark.windowing import Hand
+
+import jettison as jt
+from jettison.plan.fate import Schedule, Segment
+from jettison.plan.plan import Fate, Plan, Random, Window
+from jettison.plan.window_decisions import decisions_of
+from jettison.spark.metrics import Metrics
+
+ROOT = Path(__file__).resolve().parents[2]
+TERMS = ("processed", "shed", "rejected", "late", "skipped")
+NAME = re.compile(r"jettison_[a-z_]+")
+
+
+def scrape(port: int) -> str:
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+        return str(answer.read().decode())
+
+
+def samples(text: str) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def expressions() -> Iterator[str]:
+    """Every PromQL expression in deploy/."""
+    board = json.loads((ROOT / "deploy/grafana-dashboard.json").read_text(encoding="utf-8"))
+    for panel in board["panels"]:
+        yield from (target["expr"] for target in panel["targets"])
+    for group in yaml.safe_load((ROOT / "deploy/prometheus-alerts.yaml").read_text(encoding="utf-8"))["groups"]:
+        yield from (rule["expr"] for rule in group["rules"])
+
+
+def uses(expression: str) -> Iterator[tuple[str, set[str]]]:
+    """The metrics of an expression, each with the labels that selectors and `by` name."""
+    grouped = {label.strip() for found in re.findall(r"by \(([^)]*)\)", expression) for label in found.split(",")}
+    for found in re.finditer(r"(jettison_[a-z_]+)(?:\{([^}]*)\})?", expression):
+        selected = {part.split("=")[0].strip(" ~!") for part in (found[2] or "").split(",") if part}
+        yield found[1], selected | grouped
+
+
+def broken(trips: int) -> list[tuple[str]]:
+    """Trips as JSON lines: a third without an event time, some that do not parse."""
+    lines = []
+    for trip in range(trips):
+        if trip % 10 == 9:
+            lines.append(("{not json",))
+        else:
+            at = "" if trip % 3 == 0 else f', "at": "2026-01-01T00:00:{trip % 60:02d}Z"'
+            lines.append((f'{{"trip": {trip}, "fare": {trip % 7}{at}}}',))
+    return lines
+
+
+def test_trust_7_and_21_tuples_add_up_and_every_series_of_deploy_is_there(spark: SparkSession, tmp_path: Path) -> None:
+    """Two branches shed, one filters first, one has windows; rows do not parse or have no time."""
+    source = tmp_path / "in"
+    spark.createDataFrame(broken(600), "value string").coalesce(1).write.text(str(source))
+    net = jt.Network("trips")
+    trips = net.source("trips", "trip long, fare long, at timestamp", event_time="at", id=["trip"], payload="json")
+    paid = trips.where("fare > 0", name="paid")
+    paid.where("fare > 2", name="dear").output("alerts")
+    paid.select("trip", "fare", name="narrow").output("fares")
+    trips.window("10 seconds").agg(n="count(*)", name="busy").output("table", qos=jt.QoS(on_loss="ignore"))
+    drops = {"trips": Random(0.8), "paid>dear": Random(0.5), "paid>narrow": Random(0.4)}
+    running.log_plans(tmp_path / "checkpoint", [Plan(drops, "overload", 2.0)], {"trips": 600})
+    outs = {name: jt.memory() for name in ("alerts", "fares", "table")}
+    aside = jt.memory()
+    run = jt.start(
+        net,
+        {"trips": spark.readStream.text(str(source))},
+        outs,
+        on_shed=dict.fromkeys(drops, aside),
+        trigger=TRIGGER,
+        checkpoint=str(tmp_path / "checkpoint"),
+        profile=FREE,
+        metrics=":0",
+    )
+    assert run.metrics is not None
+    running.until(run, lambda: run.report().rows_in == 600)
+    running.until(run, lambda: "jettison_checkpoint_bytes{" in scrape(run.metrics.port))
+    text = scrape(run.metrics.port)
+    ended(run, 600)
+
+    report = run.report()
+    shed = Counter(row["_arc"] for row in aside.rows)
+    read = 600 - shed["trips"]
+    sample = run.history[0][0]
+    parsed = read - sample.rejected["trips"]
+    assert sample.rejected["trips"] > 0 < sample.timeless_in["busy"]
+    for output, drop in (("alerts", "paid>dear"), ("fares", "paid>narrow")):
+        account = report.accounts["trips", output]
+        assert account.read == 600 == pytest.approx(sum(getattr(account, term) for term in TERMS))
+        assert (account.rejected, account.shed) == (sample.rejected["trips"], shed["trips"] + shed[drop])
+        assert account.processed == parsed - shed[drop]
+    # tuples that a filter removed were processed too: all others are in the output
+    paid_rows = sample.arcs["paid>narrow"][0]
+    assert report.accounts["trips", "fares"].processed == len(outs["fares"].rows) + parsed - paid_rows
+    windows = report.accounts["trips", "table"]
+    assert (windows.shed, windows.late) == (shed["trips"], 0)
+    assert windows.rejected == sample.rejected["trips"] + sample.timeless_in["busy"]
+    assert windows.processed == parsed - sample.timeless_in["busy"]
+    # drops of two branches are not added up: each output tells its own
+    shares = [each.account.shed / 600 for each in report.outputs.values()]
+    assert min(shares) < report.shed_share < max(shares)
+    assert report.outputs["fares"].delivered_share == pytest.approx(
+        len(outs["fares"].rows) / paid_rows * read / 600, abs=1e-9
+    )
+
+    # --- the endpoint
+    found = samples(text)
+    for fate in TERMS:
+        key = {"network": "trips", "source": "trips", "output": "fares", "fate": fate}
+        assert found["jettison_tuples_total", frozenset(key.items())] == pytest.approx(
+            getattr(report.accounts["trips", "fares"], fate)
+        )
+    kinds = {dict(labels)["reason"] for name, labels in found if name == "jettison_shed_rows_total"}
+    assert kinds == {"overload"}
+    assert found["jettison_batch_budget_seconds", frozenset({("network", "trips")})] == pytest.approx(0.18)
+    assert found["jettison_calibrating", frozenset({("network", "trips")})] == 0
+    assert found["jettison_last_batch_timestamp_seconds", frozenset({("network", "trips")})] > 1e9
+    bucket = {("network", "trips"), ("output", "fares"), ("le", "+Inf")}
+    assert found["jettison_latency_seconds_bucket", frozenset(bucket)] == len(outs["fares"].rows)
+    assert all(("network", "trips") in labels for _, labels in found)
+    check_deploy(text, run.metrics)
+
+
+def check_deploy(text: str, metrics: Metrics) -> None:
+    """Every metric that deploy/ names is served, with the labels that it names."""
+    families = {family.name: family for family in text_string_to_metric_families(text)}
+    served = {sample.name: set(sample.labels) for family in families.values() for sample in family.samples}
+    # of topics and of sources that count rows, no series is there: what is declared must do
+    declared = {each._metric._name: {*each._metric._labelnames} for each in metrics._gauge.values()}
+    named = {(name, frozenset(labels)) for expression in expressions() for name, labels in uses(expression)}
+    assert len({name for name, _ in named}) > 25
+    for name, labels in named:
+        there = served.get(name) or declared.get(name)
+        assert there is not None, f"{name} is not served"
+        if name in served or name in families:
+            shared = {"network", "source", "output", "arc", "operator", "topic", "reason", "fate", "le"}
+            assert labels & shared <= there, (name, labels, there)
+        without = ("jettison_topic_", "jettison_source_lag_", "jettison_watermark_", "jettison_dropped_results")
+        assert name in served or name.startswith(without), f"{name} is not served"
+
+
+def test_trust_21_runs_of_one_process_share_an_address(spark: SparkSession, tmp_path: Path) -> None:
+    """The label `network` tells them apart; a second run of the same network is refused, and the last one to go
+    gives the port back."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    graphs = [running.taxi(name).graph for name in ("one", "two", "one")]
+    first, second = (Metrics(graph, 900.0, f":{port}") for graph in graphs[:2])
+    with pytest.raises(jt.StartError, match=rf"metrics 127.0.0.1:{port}: a run of network 'one' .* another port"):
+        Metrics(graphs[2], 900.0, port)
+    page = samples(scrape(port))
+    assert {dict(labels)["network"] for name, labels in page if name == "jettison_batches_total"} == {"one", "two"}
+    first.close()
+    assert {dict(labels)["network"] for _, labels in samples(scrape(port))} == {"two"}
+    second.close()
+    with socket.socket() as again:
+        again.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        again.bind(("127.0.0.1", port))
+
+
+def test_trust_7_rows_of_dropped_windows_are_shed_and_windows_are_counted(spark: SparkSession, tmp_path: Path) -> None:
+    """Every other window of 5 s goes. Drops before the aggregate see only times in sight; the rest is counted there."""
+    net = jt.Network("windows")
+    trips = net.source(
+        "trips", "trip long, at timestamp, zone int, kind string, fare double", event_time="at", id=["trip"]
+    )
+    trips.window("5 seconds", by="zone").agg(n="count(*)", name="busy").output("table")
+    hand = Hand(spark, tmp_path, net)
+    schedule = Schedule((Segment(0, drop_share=0.5, gap=1, seed="busy"),))
+    fates = {"busy": Fate(5_000_000, schedule, 0.5)}
+    drops: Mapping[str, Any] = decisions_of(net.graph).arcs.drops(fates)
+    second = 1_000_000
+    closed = kept = shed = came = 0.0
+    for batch in range(3):
+        rows = [(100 * batch + n, (20 * batch + n % 20) * second, n % 2, "cab", 1.0) for n in range(100)]
+        measured = hand.run(batch, rows, Plan(drops, "overload"))
+        arrived, passed = measured.arcs["trips"]
+        shed += arrived - passed + measured.unneeded["busy"]
+        came += 100
+        windows = measured.windows.get("busy", (0.0, 0.0))
+        closed, kept = closed + windows[0], kept + windows[1]
+        assert measured.watermark_us.keys() <= {"busy"}
+    hand.close()
+    starts = {row[1] for row in hand.rows("table")}
+    assert (shed, came) == (150, 300)
+    assert (closed, kept, len(starts)) == (7, 4, 4)
+    assert isinstance(drops["trips"], Window)
