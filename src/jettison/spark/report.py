@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from jettison.network.graph import Graph
@@ -48,6 +48,14 @@ class Report:
     rows_late: int = 0
     topics: Mapping[str, TopicSample] = field(default_factory=dict)
     failed: Mapping[str, FailedWindows] = field(default_factory=dict)
+    withheld: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def windows_withheld(self) -> int:
+        """Windows that an aggregate did not deliver because it has not seen them from their first row on: windows of
+        event time, one for all groups."""
+        return sum(self.withheld.values())
 
     @property
     def windows_failed(self) -> int:
@@ -79,6 +87,9 @@ class Report:
             )
         for name, each in self.failed.items():
             lines.append(f"aggregate {name}: {each.windows:,} windows failed, their value is null ({each.reason})")
+        for name, count in self.withheld.items():
+            lines.append(f"aggregate {name}: {count:,} windows withheld, which it has not seen from the first row on")
+        lines += self.notes
         if self.rows_without_time:
             lines.append(f"{self.rows_without_time:,} rows have no event time: they count in no latency")
         if self.infeasible:
@@ -105,6 +116,8 @@ class Totals:
     late: int = 0
     topics: dict[str, TopicSample] = field(default_factory=dict)
     failed: dict[str, FailedWindows] = field(default_factory=dict)
+    withheld: dict[str, int] = field(default_factory=dict)
+    notes: Sequence[str] = ()
     slowest_ms: float = 0.0
     over_budget: int = 0
     rows: dict[str, int] = field(default_factory=dict)
@@ -130,6 +143,8 @@ class Totals:
         for name, each in sample.failed.items():
             before = self.failed.get(name, FailedWindows(0, each.reason))
             self.failed[name] = FailedWindows(before.windows + each.windows, before.reason)
+        for name, count in sample.withheld.items():
+            self.withheld[name] = self.withheld.get(name, 0) + count
         self.slowest_ms = max(self.slowest_ms, sample.duration_ms)
         self.over_budget += sample.duration_ms > self.budget_ms
         for output in self.graph.outputs:
@@ -192,4 +207,6 @@ class Totals:
             self.late,
             dict(self.topics),
             dict(self.failed),
+            dict(self.withheld),
+            tuple(self.notes),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import deque
@@ -16,6 +17,7 @@ from jettison.control.loop import Controller, Settings
 from jettison.errors import JettisonError, SourceError, StartError
 from jettison.network.estimated import weighed
 from jettison.network.graph import Graph
+from jettison.network.identity import network_identity
 from jettison.network.marks import BatchMarks
 from jettison.plan.plan import Plan
 from jettison.plan.problem import Problem
@@ -41,6 +43,8 @@ from jettison.statistics.estimators import Smoothed
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample
 
+log = logging.getLogger("jettison")
+
 _REMEMBER_EVERY = 20
 _HISTORY = 10_000
 
@@ -62,8 +66,10 @@ class Run:
         metrics: Metrics | None,
         live: bool,
         slices: SliceState | None = None,
+        notes: Sequence[str] = (),
     ) -> None:
         self.graph = graph
+        self._identity = network_identity(graph)
         self.settings = settings
         self._spark = spark
         self._statics = dict(statics)
@@ -79,7 +85,7 @@ class Run:
         # nothing is shed before something was measured
         careful = settings if self._calibrated else replace(settings, shedding=False)
         self.controller = Controller(graph, careful, known or assumed_profile(graph))
-        self._totals = Totals(graph, settings.budget_us / 1000)
+        self._totals = Totals(graph, settings.budget_us / 1000, notes=notes)
         self.history: deque[tuple[BatchSample, Plan]] = deque(maxlen=_HISTORY)
         self._bookkeeping_ms = Smoothed(0.3, 100.0)
         self._previous_ms: float | None = None
@@ -231,6 +237,11 @@ class Run:
         self._previous_ms = 1000 * began
         self._learn_bookkeeping()
         logged = self._checkpoint.plans.read(batch)
+        obeyed = logged is not None and logged.network in ("", self._identity)
+        if logged is not None and not obeyed:
+            log.warning(
+                "network %s: batch %d was planned for other operators and is planned anew", self.graph.name, batch
+            )
         reading = self._reader.size(frame, batch) if logged is None else self._reader.again(logged, batch)
         if logged is None and self._calibrated:
             reading = self._passing_over(reading, batch)
@@ -242,7 +253,7 @@ class Run:
             before = time.time()
             self._calibrate(raw, rows)
             calibrating_s = time.time() - before
-        if logged is None:
+        if logged is None or not obeyed:
             now_ms = 1000 * time.time()
             fresh = self._fresh(raw, reading, now_ms / 1000) if self._calibrated else None
             if self._calibrated and (unknown := self.controller.groups_to_count(rows)):
@@ -265,6 +276,7 @@ class Run:
                     reading.ends,
                     reading.skipped,
                     reading.stale,
+                    self._identity,
                 )
             )
         else:
@@ -294,6 +306,7 @@ class Run:
             plan_row=plan.row,
             failed=measured.failed,
             groups=measured.groups,
+            withheld=measured.withheld,
         )
         ages = [seen.latency_ms[-1] for seen in measured.outputs.values() if seen.latency_ms]
         cut = bool(plan.stale) or any(reading.stale.values())
