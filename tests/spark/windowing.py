@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import jettison as jt
 from jettison.network import Graph
+from jettison.network.slices import slice_groups
 from jettison.plan.plan import Plan
 from jettison.spark.batch import BatchRunner
 from jettison.spark.checks import check_compiles
@@ -69,7 +70,9 @@ class Hand:
         check_kinds(where, declared.kinds)
         self.presence = presence = Presence(where, network.graph)
         self.graph: Graph = presence.graph
-        kept = check_compiles(spark, self.graph, {"trips": frame_of(spark, [])}, tables)
+        kept = declared
+        if slice_groups(self.graph) != slice_groups(network.graph):
+            kept = check_compiles(spark, self.graph, {"trips": frame_of(spark, [])}, tables)
         self.state = SliceState(spark, self.graph, where, str(folder), kept.slices, presence)
         joins = JoinState(spark, where, str(folder), kept.sides, presence) if kept.sides else None
         self.sinks = {output.name: MemorySink() for output in self.graph.outputs}
