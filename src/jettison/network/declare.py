@@ -11,6 +11,7 @@ from jettison.network.count_windows import CountSpec, windows_of
 from jettison.network.durations import duration_ms
 from jettison.network.expressions import Expression
 from jettison.network.graph import Graph
+from jettison.network.identity import renamed
 from jettison.network.kafka import Kafka
 from jettison.network.operators import (
     Aggregate,
@@ -91,6 +92,11 @@ class Network:
         self.graph = replace(self.graph, operators=(*self.graph.operators, operator))
         return Stream(self, operator.name)
 
+    def _add_keeping(self, operator: Operator, given: str | None) -> Stream:
+        """Add an operator that keeps state. Without a name it is called after what it computes, not after its place: a
+        program that has other outputs, or has them in another order, must find the same state under the same name."""
+        return self._add(operator if given is not None else renamed(self.graph, operator))
+
     def _name(self, kind: str, given: str | None) -> str:
         if given is not None:
             return given
@@ -153,14 +159,15 @@ class Stream:
         how far behind the newest row a row may come and still find all of its partners (by default "0 seconds").
         """
         columns = (on,) if isinstance(on, str) else tuple(on)
-        name = self._network._name("join", name)
+        given, name = name, self._network._name("join", name)
         if isinstance(other, Stream):
             self._check_network("join", name, other)
             if within is None:
                 raise NetworkError(f"join {name!r}: a join of two streams needs a band: within='1 minute'.")
             within_ms = duration_ms(within, f"join {name!r}: within")
             delay_ms = duration_ms("0 seconds" if delay is None else delay, f"join {name!r}: delay", zero=True)
-            return self._network._add(StreamJoin(name, (self.name, other.name), columns, within_ms, how, delay_ms))
+            joined = StreamJoin(name, (self.name, other.name), columns, within_ms, how, delay_ms)
+            return self._network._add_keeping(joined, given)
         if within is not None or delay is not None:
             word = "within" if within is not None else "delay"
             raise NetworkError(f"join {name!r}: a static table has no event times: leave {word!r} out.")
@@ -226,9 +233,9 @@ class Windowed:
         `window_start`, so that results can be put into windows again.
         """
         network = self._stream._network
-        name = network._name("aggregate", name)
+        given, name = name, network._name("aggregate", name)
         window = windows_of(f"aggregate {name!r}", *self._shape)
-        given = (*(aggregates or {}).items(), *named.items())
+        calls = (*(aggregates or {}).items(), *named.items())
         if isinstance(window, CountSpec):
-            return network._add(CountAggregate(name, (self._stream.name,), window, given))
-        return network._add(Aggregate(name, (self._stream.name,), window, given))
+            return network._add_keeping(CountAggregate(name, (self._stream.name,), window, calls), given)
+        return network._add_keeping(Aggregate(name, (self._stream.name,), window, calls), given)

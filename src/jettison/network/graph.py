@@ -7,7 +7,7 @@ paid to operator alerts.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -50,6 +50,8 @@ class Graph:
 
     name: str
     operators: tuple[Operator, ...]
+    together: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """By aggregate, the folder of a checkpoint that has its slices: those in one folder go on to share them."""
 
     def __post_init__(self) -> None:
         seen: dict[str, Operator] = {}

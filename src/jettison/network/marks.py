@@ -153,6 +153,20 @@ class BatchMarks:
         return Mark(max(times, default=None), self._marks[name], seen)
 
 
+def first_mark(graph: Graph, name: str, before_us: Mapping[str, int]) -> Mark:
+    """The mark of an aggregate that comes in mid-stream, when event times had got so far by place.
+
+    >>> from jettison.network import Network
+    >>> net = Network("taxi")
+    >>> net.source("trips", "at timestamp", event_time="at").window("1 minute").agg(n="count(*)", name="a").output("b")
+    >>> first_mark(net.graph, "a", {"trips": 70, "others": 90})
+    Mark(newest_us=70, mark_us=None, seen_us={})
+    """
+    reach = reach_of(graph, name)
+    seen = {place: time for place, time in before_us.items() if place in reach.places}
+    return Mark(reach.at_us(seen), None, seen if reach.joined else {})
+
+
 def _alike(sources: Mapping[str, Iterable[Source]]) -> dict[str, frozenset[str]]:
     """By aggregate, all those that it has sources in common with, directly or through others."""
     groups: list[tuple[set[str], set[str]]] = []

@@ -29,6 +29,7 @@ from jettison.spark.join_reach import Seen
 from jettison.spark.join_state import JoinState
 from jettison.spark.known import Known
 from jettison.spark.measure import Measured, Measuring, Written, output_metrics
+from jettison.spark.presence import Presence
 from jettison.spark.raw import dropped_raw, is_parsed
 from jettison.spark.reasons import reason_of
 from jettison.spark.sinks import Sink
@@ -51,6 +52,7 @@ class BatchRunner:
         joins: JoinState | None = None,
         slices: SliceState | None = None,
         counts: CountState | None = None,
+        presence: Presence | None = None,
     ) -> None:
         self._spark = spark
         self._graph = graph
@@ -61,6 +63,7 @@ class BatchRunner:
         self._joins = joins
         self._slices = slices
         self._counts = counts
+        self._presence = presence
         self._window_arcs = WindowArcs(graph)
         self._sight = Sight()
         self.shared: frozenset[str] = frozenset()
@@ -85,6 +88,8 @@ class BatchRunner:
     def run(self, raw: Mapping[str, DataFrame], batch: int, plan: Plan, rows: Mapping[str, int]) -> Measured:
         """Write every output of a batch."""
         session = next(iter(raw.values())).sparkSession
+        if self._presence is not None:
+            self._presence.begin(batch)
         slices = None if self._slices is None else self._slices.of_batch(batch, session)
         asked = time.time()
         if slices is not None:
@@ -150,6 +155,9 @@ class BatchRunner:
                 joins.finish(Seen(self._graph, newest_us(), open_us))
             if counts is not None:
                 counts.finish()
+            if self._presence is not None:
+                in_slices_us = None if count or slices is None else slices.newest_us
+                self._presence.saw(batch, measuring.seen_us(newest_us(), in_slices_us))
             written = time.time()
             measured = measuring.measured(finished)
             for kept in (joins, slices):
@@ -161,6 +169,7 @@ class BatchRunner:
                 measured.parts_ms.update(counts.parts_ms)
             if slices is not None:
                 measured.failed.update(slices.failed)
+                measured.withheld.update(slices.withheld)
                 measured.groups.update(slices.groups)
                 measured.timeless_in.update(slices.timeless_in)
                 measured.unneeded.update(slices.unneeded)

@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 
 from jettison.errors import CheckpointError
 from jettison.network.graph import Graph
+from jettison.network.identity import network_identity
 from jettison.spark.files import open_folder, resolved
 from jettison.spark.logs import Ledger, PlanLog
 from jettison.statistics.profile import Profile
@@ -35,6 +36,7 @@ class Checkpoint:
         self.spark_path = f"{self.path}/spark"
         self.state_path = f"{self.path}/state"
         self._lock = _lock(self.path)
+        self._network = network_identity(graph)
         try:
             self._folder = open_folder(self.path, spark)
             self.spark_folder = open_folder(self.spark_path, spark)
@@ -55,15 +57,18 @@ class Checkpoint:
     def profile(self, graph: Graph) -> Profile | None:
         """What was learned; None when nothing was, or when the operators have changed since."""
         text = self._folder.read("profile.json")
-        profile = None if text is None else Profile.from_dict(json.loads(text))
-        return profile if profile is not None and set(profile.cost_us) == set(graph.by_name) else None
+        content = None if text is None else json.loads(text)
+        if content is None or content.pop("network", self._network) != self._network:
+            return None
+        profile = Profile.from_dict(content)
+        return profile if set(profile.cost_us) == set(graph.by_name) else None
 
     def shared(self, graph: Graph) -> frozenset[str]:
         text = self._folder.read("shared.json")
         return frozenset() if text is None else frozenset(json.loads(text)) & set(graph.by_name)
 
     def remember(self, profile: Profile, shared: frozenset[str]) -> None:
-        self._folder.write("profile.json", json.dumps(profile.to_dict()))
+        self._folder.write("profile.json", json.dumps({**profile.to_dict(), "network": self._network}))
         self._folder.write("shared.json", json.dumps(sorted(shared)))
 
     def _claim(self, graph: Graph) -> None:

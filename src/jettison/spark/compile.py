@@ -298,7 +298,7 @@ class Compiler:
         if count and source.name not in self.counted.sources:
             observation = self.counted.sources[source.name] = Observation()
             metrics = [*source_metrics(source, columns), *valued]
-            if source.name in self.timed and source.event_time is not None:
+            if source.event_time is not None:  # also where nothing needs it yet: an aggregate may come later
                 inside = "" if source.event_time in columns else f"{BODY}."
                 metrics.append(newest_metric(f"{inside}{quoted(source.event_time)}"))
             frame = frame.observe(observation, *map(self.known.expression, metrics))

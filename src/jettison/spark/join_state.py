@@ -30,6 +30,7 @@ from jettison.spark.files import Folder, as_it_stands
 from jettison.spark.join_log import SIDES, Record, Side
 from jettison.spark.join_reach import Seen, horizon, told
 from jettison.spark.pairs import paired, waiting
+from jettison.spark.presence import Presence
 from jettison.spark.reasons import reason_of
 from jettison.spark.state_log import StateLog
 
@@ -57,14 +58,21 @@ class _Merged:
 class JoinState:
     """What the joins of a network keep in the checkpoint."""
 
-    def __init__(self, spark: SparkSession, folder: Folder, path: str, schemas: Schemas) -> None:
+    def __init__(
+        self, spark: SparkSession, folder: Folder, path: str, schemas: Schemas, presence: Presence | None = None
+    ) -> None:
         self._spark = spark
         self._path = path
         self._schemas = schemas
         self._logs = {name: StateLog(folder, "join", name, Record.from_json) for name in schemas}
         self._pool = ThreadPoolExecutor(2, thread_name_prefix="jettison-join")
         for name, log in self._logs.items():
-            _check_shape(name, log.latest(), schemas[name])
+            try:
+                _check_shape(name, log.latest(), schemas[name])
+            except CheckpointError as error:
+                if presence is None or not presence.unnamed(name):
+                    raise
+                presence.begin_anew(name, str(error).partition(": declare")[0])
 
     def close(self) -> None:
         self._pool.shutdown(wait=False)

@@ -37,6 +37,8 @@ class Logged:
     skipped: Mapping[str, int] = field(default_factory=dict)
     stale: Mapping[str, int] = field(default_factory=dict)
     would: Plan | None = None
+    network: str = ""
+    """The identity of the network that it was made for; plans from before that was written have none."""
 
 
 class PlanLog:
@@ -48,6 +50,7 @@ class PlanLog:
     def write(self, logged: Logged) -> None:
         content = {"batch": logged.batch, "rows": dict(logged.rows), "plan": logged.plan.to_dict()}
         content["offsets"] = list(logged.offsets)
+        content |= {"network": logged.network} if logged.network else {}
         kafka = {"gone": logged.gone, "ids": logged.ids, "begins": logged.begins, "ends": logged.ends}
         kafka |= {"skipped": logged.skipped, "stale": logged.stale}
         content |= {name: value for name, value in kafka.items() if value}
@@ -63,7 +66,8 @@ class PlanLog:
         kafka = {name: content.get(name, {}) for name in ("gone", "ids", "begins", "ends", "skipped", "stale")}
         plan, offsets = Plan.from_dict(content["plan"]), tuple(content["offsets"])
         would = None if "would" not in content else Plan.from_dict(content["would"])
-        return Logged(content["batch"], plan, content["rows"], offsets, **kafka, would=would)
+        network = content.get("network", "")
+        return Logged(content["batch"], plan, content["rows"], offsets, **kafka, would=would, network=network)
 
     def batches(self) -> list[int]:
         return sorted(int(name.removesuffix(".json")) for name in self._folder.names("plans"))

@@ -35,6 +35,7 @@ class Measured:
     values: dict[str, ValueSample] = field(default_factory=dict)
     late: dict[str, int] = field(default_factory=dict)
     failed: dict[str, FailedWindows] = field(default_factory=dict)
+    withheld: dict[str, int] = field(default_factory=dict)
     parts_ms: dict[str, float] = field(default_factory=dict)
     groups: dict[str, GroupSample] = field(default_factory=dict)
     timeless_in: dict[str, int] = field(default_factory=dict)
@@ -94,6 +95,16 @@ class Measuring:
                 seen = self._newest_again(name)
             if seen.get("newest") is not None:
                 found[name] = int(seen["newest"])
+        return found
+
+    def seen_us(self, newest_us: Mapping[str, int], in_slices_us: int | None) -> dict[str, int]:
+        """How far event times have got at every source, whoever reads it: `newest_us`, or what slices tell of the only
+        source, or else what its kept rows tell."""
+        found = dict(newest_us)
+        for source in self._graph.sources:
+            if source.name not in found and source.event_time is not None:
+                seen = in_slices_us if in_slices_us is not None else self._counts(source.name).get("newest")
+                found |= {} if seen is None else {source.name: int(seen)}
         return found
 
     def measured(self, finished: Mapping[str, Written]) -> Measured:

@@ -3,7 +3,7 @@ figure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from jettison.network.graph import Graph
@@ -79,6 +79,15 @@ class Report:
         whole = summed(self.accounts.values())
         return whole.lost_to_overload / whole.read if whole.read else 0.0
 
+    withheld: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def windows_withheld(self) -> int:
+        """Windows that an aggregate did not deliver because it has not seen them from their first row on: windows of
+        event time, one for all groups."""
+        return sum(self.withheld.values())
+
     @property
     def windows_failed(self) -> int:
         """Windows of which an aggregate of the user's own could not be computed."""
@@ -117,6 +126,9 @@ class Report:
             )
         for name, each in self.failed.items():
             lines.append(f"aggregate {name}: {each.windows:,} windows failed, their value is null ({each.reason})")
+        for name, count in self.withheld.items():
+            lines.append(f"aggregate {name}: {count:,} windows withheld, which it has not seen from the first row on")
+        lines += self.notes
         if self.rows_without_time:
             lines.append(f"{self.rows_without_time:,} rows have no event time: they count in no latency")
         if self.would_deliver:
@@ -152,6 +164,8 @@ class Totals:
     late: int = 0
     topics: dict[str, TopicSample] = field(default_factory=dict)
     failed: dict[str, FailedWindows] = field(default_factory=dict)
+    withheld: dict[str, int] = field(default_factory=dict)
+    notes: Sequence[str] = ()
     slowest_ms: float = 0.0
     over_budget: int = 0
     mispredicted: int = 0
@@ -187,6 +201,8 @@ class Totals:
         for name, each in sample.failed.items():
             before = self.failed.get(name, FailedWindows(0, each.reason))
             self.failed[name] = FailedWindows(before.windows + each.windows, before.reason)
+        for name, count in sample.withheld.items():
+            self.withheld[name] = self.withheld.get(name, 0) + count
         self.slowest_ms = max(self.slowest_ms, sample.duration_ms)
         self.over_budget += found.over_budget
         self._would_shed += sum(shed for _, shed in sample.would.values())
@@ -256,4 +272,6 @@ class Totals:
             self.skipped,
             self.results_shed,
             dict(self.accounts),
+            dict(self.withheld),
+            tuple(self.notes),
         )

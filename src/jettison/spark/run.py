@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import deque
@@ -19,6 +20,7 @@ from jettison.control.loop import LEAST_READ_SHARE, Controller, Settings
 from jettison.errors import JettisonError, SourceError, StartError
 from jettison.network.estimated import weighed
 from jettison.network.graph import Graph
+from jettison.network.identity import network_identity
 from jettison.network.marks import BatchMarks
 from jettison.plan.figures import figures_of
 from jettison.plan.plan import Plan
@@ -49,6 +51,8 @@ from jettison.statistics.estimators import Smoothed
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample
 
+log = logging.getLogger("jettison")
+
 _REMEMBER_EVERY = 20
 _HISTORY = 10_000
 _NEWEST_TRIGGERS = 2.0
@@ -72,10 +76,12 @@ class Run:
         live: bool,
         slices: SliceState | None = None,
         *,
+        notes: Sequence[str] = (),
         catch_up: str = SHED,
         dry_run: bool = False,
     ) -> None:
         self.graph = graph
+        self._identity = network_identity(graph)
         self.settings = settings
         self._spark = spark
         self._statics = dict(statics)
@@ -97,7 +103,7 @@ class Run:
         self._limits: ReadLimits | None = None
         self._largest_rows = 0
         self._ended_s: float | None = None
-        self._totals = Totals(graph, settings.budget_us / 1000)
+        self._totals = Totals(graph, settings.budget_us / 1000, notes=notes)
         self._alarm = InfeasibleAlarm(graph.name)
         self.history: deque[tuple[BatchSample, Plan]] = deque(maxlen=_HISTORY)
         self._bookkeeping_ms = Smoothed(0.3, 100.0)
@@ -264,6 +270,11 @@ class Run:
         self._previous_ms = 1000 * began
         self._learn_bookkeeping()
         logged = self._checkpoint.plans.read(batch)
+        obeyed = logged is not None and logged.network in ("", self._identity)
+        if logged is not None and not obeyed:
+            log.warning(
+                "network %s: batch %d was planned for other operators and is planned anew", self.graph.name, batch
+            )
         reading = self._reader.size(frame, batch) if logged is None else self._reader.again(logged, batch)
         if self._calibrated:
             self._judge_backlog(reading.rows)
@@ -277,7 +288,7 @@ class Run:
             before = time.time()
             self._calibrate(raw, rows)
             calibrating_s = time.time() - before
-        if logged is None:
+        if logged is None or not obeyed:
             now_ms = 1000 * time.time()
             fresh = self._fresh(raw, reading, now_ms / 1000) if self._calibrated else None
             if self._calibrated and (unknown := self.controller.groups_to_count(rows)):
@@ -305,6 +316,7 @@ class Run:
                     reading.skipped,
                     reading.stale,
                     would,
+                    self._identity,
                 )
             )
         else:
@@ -342,6 +354,7 @@ class Run:
             unneeded=measured.unneeded,
             windows=measured.windows,
             watermark_us=measured.watermark_us,
+            withheld=measured.withheld,
         )
         ages = [seen.latency_ms[-1] for seen in measured.outputs.values() if seen.latency_ms]
         cut = bool(plan.stale) or any(reading.stale.values())

@@ -1,7 +1,6 @@
 """What a group of aggregates keeps, batch by batch: parts with slices, and how far each aggregate has got.
 
-checkpoint/state/slices.json      by aggregate, the group that keeps its slices
-checkpoint/state/<group>/7.json   after batch 7; the group is called as its first aggregate
+checkpoint/state/<group>/7.json   after batch 7; the folder is called after the first aggregate that the group had
 checkpoint/state/<group>/7-0      the slices that batch 7 brought, as parquet: `by` columns, slice, partials
 checkpoint/state/<group>/7-m0     parts that batch 7 merged into one of the next level
 """
@@ -15,9 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 from jettison.errors import CheckpointError
 from jettison.network.band import Part
 from jettison.network.marks import Mark
-from jettison.spark.files import Folder
-
-_GROUPS = "slices.json"
+from jettison.spark.presence import Presence
 
 
 @dataclass(frozen=True)
@@ -62,29 +59,18 @@ def still_wanted(record: SliceRecord | None, names: Collection[str]) -> SliceRec
         return None
     parts = [replace(part, of=tuple(name for name in part.of if name in names)) for part in record.parts]
     unwanted = tuple(part.name for part in parts if not part.of)
-    return replace(record, parts=tuple(part for part in parts if part.of), unwanted=unwanted)
+    marks = {name: mark for name, mark in record.marks.items() if name in names}
+    return replace(record, marks=marks, parts=tuple(part for part in parts if part.of), unwanted=unwanted)
 
 
-def check_groups(folder: Folder, now: Mapping[str, str]) -> None:
-    """Slices are found under the name of their group: an aggregate that changes its group would lose what it has."""
-    text = folder.read(_GROUPS)
-    before: dict[str, str] = {} if text is None else json.loads(text)
-    for name, group in now.items():
-        if before.get(name, group) != group:
-            raise CheckpointError(
-                f"aggregate {name!r}: the checkpoint keeps its slices under {before[name]!r}, and now it shares those "
-                f"of {group!r}: let {before[name]!r} stay the first of its stream, put new ones behind it, or start "
-                f"with a new checkpoint."
-            )
-    if now != before:
-        folder.write(_GROUPS, json.dumps(dict(now)))
-
-
-def check_shape(last: SliceRecord | None, told: Mapping[str, str]) -> None:
-    """What is kept must be of use to aggregates as they are now."""
+def check_shape(last: SliceRecord | None, told: Mapping[str, str], presence: Presence | None = None) -> None:
+    """What is kept must be of use to aggregates as they are now; those without a name begin anew where it is not."""
     before = {} if last is None else last.shape
     for name, now in told.items():
         if before.get(name, now) != now:
+            if presence is not None and presence.unnamed(name):
+                presence.begin_anew(name, f"the checkpoint keeps {before[name]}, and now it is {now}")
+                continue
             raise CheckpointError(
                 f"aggregate {name!r}: the checkpoint keeps {before[name]}, and now it is {now}: declare the aggregate "
                 f"as it was, or start with a new checkpoint."

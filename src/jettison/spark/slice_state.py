@@ -20,15 +20,17 @@ from pyspark.sql import functions as F
 from jettison.network.band import still_needed, to_merge
 from jettison.network.expressions import multiplies
 from jettison.network.graph import Graph
-from jettison.network.marks import BatchMarks
+from jettison.network.marks import BatchMarks, Mark, first_mark
 from jettison.network.operators import Aggregate, Select, Source, Where, WithColumns, computed
 from jettison.network.slices import SliceGroup
+from jettison.network.watching import withheld
 from jettison.plan.group_gaps import named_groups
 from jettison.plan.plan import Fate
 from jettison.spark.files import Folder
 from jettison.spark.groups import group_metrics, group_sample, named_metrics, named_sample
 from jettison.spark.observed import observed
-from jettison.spark.slice_log import SlicePart, SliceRecord, check_groups, check_shape, still_wanted
+from jettison.spark.presence import Presence
+from jettison.spark.slice_log import SlicePart, SliceRecord, check_shape, still_wanted
 from jettison.spark.slice_store import Failing, SliceStore, explained, fits_driver
 from jettison.spark.slices import NEWEST, ROWS, SLICE, Shape, kept_slices, merged, number, results, sliced
 from jettison.spark.unneeded import unneeded
@@ -70,17 +72,25 @@ class SliceState:
     """What the aggregates of a network keep in the checkpoint."""
 
     def __init__(
-        self, spark: SparkSession, graph: Graph, folder: Folder, path: str, shapes: Mapping[str, Shape]
+        self,
+        spark: SparkSession,
+        graph: Graph,
+        folder: Folder,
+        path: str,
+        shapes: Mapping[str, Shape],
+        presence: Presence | None = None,
     ) -> None:
+        """Without `presence` all aggregates are taken to have been there from the first batch on."""
         self.shapes = shapes
         self.graph = graph
+        self.presence = presence
         self.named = named_groups(graph)
-        self.store = SliceStore(spark, folder, path, shapes, threads=2, called="jettison-slices")
+        folders = None if presence is None else presence.folders([shape.group for shape in shapes.values()])
+        self.store = SliceStore(spark, folder, path, shapes, threads=2, called="jettison-slices", folders=folders)
         self.of_late: dict[tuple[str, ...], int] = {}
         """How many slices the rows that come to some aggregates made of late, in this run."""
-        check_groups(folder, {member.name: name for name in shapes for member in shapes[name].group.members})
         for name, shape in shapes.items():
-            check_shape(self.store.logs[name].latest(), shape.told())
+            check_shape(self.store.logs[name].latest(), shape.told(), presence)
 
     def close(self) -> None:
         self.store.close()
@@ -95,10 +105,28 @@ class SliceState:
 
     def marks(self, batch: int) -> BatchMarks:
         """How far aggregates have got before a batch."""
-        records = [log.latest(batch) for log in self.store.logs.values()]
-        return BatchMarks(
-            self.graph, {name: mark for record in records if record for name, mark in record.marks.items()}
-        )
+        if self.presence is not None:
+            self.presence.begin(batch)
+        records = [self.base(name, batch) for name in self.shapes]
+        known = {name: mark for record in records if record for name, mark in record.marks.items()}
+        return BatchMarks(self.graph, {**self._first_marks(), **known})
+
+    def base(self, name: str, batch: int) -> SliceRecord | None:
+        """What a batch goes on from: the record of a group before it, without what aggregates kept that are declared no
+        more, or that began anew since."""
+        record = self.store.logs[name].latest(batch)
+        members = [member.name for member in self.shapes[name].group.members]
+        if record is not None and self.presence is not None:
+            members = [member for member in members if self.presence.known_in(member, record.batch)]
+        return still_wanted(record, members)
+
+    def _first_marks(self) -> dict[str, Mark]:
+        """Aggregates that came in mid-stream begin where event times had got to: rows that are late for others are late
+        for them."""
+        if self.presence is None:
+            return {}
+        watches = {each.name: self.presence.watch(each.name) for each in self.graph.aggregates}
+        return {name: first_mark(self.graph, name, each.before_us) for name, each in watches.items() if each.before_us}
 
 
 class BatchSlices:
@@ -109,10 +137,9 @@ class BatchSlices:
         self._store = state.store
         self._batch = batch
         self._session = session
-        self._bases = {
-            name: still_wanted(log.latest(batch), [member.name for member in state.shapes[name].group.members])
-            for name, log in state.store.logs.items()
-        }
+        if state.presence is not None:
+            state.presence.begin(batch)
+        self._bases = {name: state.base(name, batch) for name in state.shapes}
         self._members: dict[str, tuple[Aggregate, str]] = {
             member.name: (member, name) for name, shape in state.shapes.items() for member in shape.group.members
         }
@@ -124,6 +151,8 @@ class BatchSlices:
         self.late = dict.fromkeys(self._members, 0)
         self.came: dict[str, int] = {}  # rows by aggregate, late ones and those without event time included
         self.failed: dict[str, FailedWindows] = {}
+        self.withheld: dict[str, int] = {}  # windows by aggregate that it has not seen from their first row on
+        self.newest_us: int | None = None  # of all rows that came to any aggregate
         self.timeless = 0  # the most rows without event time that came to one group
         self.parts_ms: dict[str, float] = {}
         self.batch_rows = 0
@@ -177,6 +206,8 @@ class BatchSlices:
             self._store.logs[name].write(self._after(shape, base, written, joint, newest_us), base)
             for each in written:
                 self.timeless = max(self.timeless, each.timeless)
+                times = [time for time in (self.newest_us, each.newest_us) if time is not None]
+                self.newest_us = max(times, default=None)
                 self.came |= dict.fromkeys(each.of, each.came)
                 for member, count in each.late.items():
                     self.late[member] += count
@@ -205,7 +236,7 @@ class BatchSlices:
         return [part for part in (*(base.parts if base else ()), *new) if name in part.of]
 
     def _results(self, shape: Shape, member: Aggregate, new: Sequence[SlicePart]) -> DataFrame:
-        closing = self._marks.closing(member.name, self._oldest_us(member.name, new))
+        closing = self._whole(member, self._marks.closing(member.name, self._oldest_us(member.name, new)))
         found: list[SlicePart] = []
         if closing is not None:
             first, last = closing[0], closing[1] + member.window.size_us
@@ -219,6 +250,15 @@ class BatchSlices:
             self._session,
             lambda: results(shape, member, self._session.createDataFrame([], shape.schema)),
         )
+
+    def _whole(self, member: Aggregate, closing: tuple[int, int] | None) -> tuple[int, int] | None:
+        """The windows of those that close that are delivered: an aggregate that came in mid-stream withholds others."""
+        if closing is None or self._state.presence is None:
+            return closing
+        count, left = withheld(member.window, closing, self._state.presence.whole_after_us(member.name))
+        if count:
+            self.withheld[member.name] = count
+        return left
 
     def _read(self, shape: Shape, parts: Iterable[SlicePart]) -> DataFrame:
         return self._store.read(self._session, shape.group.name, shape.schema, parts)

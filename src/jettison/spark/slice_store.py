@@ -6,7 +6,7 @@ what they do alike.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -51,12 +51,26 @@ def fits_driver(schema: StructType, by: Sequence[str], most_rows: int) -> bool:
 
 
 class SliceStore:
-    """The folders of some aggregates (or groups of them), each with a log of records; `path` is where they are."""
+    """The folders of some aggregates (or groups of them), each with a log of records; `path` is where they are.
+
+    A folder is called as the aggregate (or group), unless `folders` has another name.
+    """
 
     def __init__(
-        self, spark: SparkSession, folder: Folder, path: str, names: Iterable[str], *, threads: int, called: str
+        self,
+        spark: SparkSession,
+        folder: Folder,
+        path: str,
+        names: Iterable[str],
+        *,
+        threads: int,
+        called: str,
+        folders: Mapping[str, str] | None = None,
     ) -> None:
-        self.logs = {name: StateLog(folder, "aggregate", name, SliceRecord.from_json) for name in names}
+        self._folders = {name: (folders or {}).get(name, name) for name in names}
+        self.logs = {
+            name: StateLog(folder, "aggregate", where, SliceRecord.from_json) for name, where in self._folders.items()
+        }
         self._spark = spark
         self._path = path
         self._folder = folder
@@ -77,15 +91,15 @@ class SliceStore:
         A few slices come to the driver, which writes one file: on a local disk Hadoop's way takes 75 ms longer.
         """
         if few and self._local:
-            table, folder = slices.toArrow(), f"{name}/{part}"
+            table, folder = slices.toArrow(), f"{self._folders[name]}/{part}"
             self._folder.delete(folder)
             Path(self._path, folder).mkdir(parents=True)
             pyarrow.parquet.write_table(table, Path(self._path, folder, "slices.parquet"))
             return
-        slices.write.mode("overwrite").option(_MARKED, False).parquet(f"{self._path}/{name}/{part}")
+        slices.write.mode("overwrite").option(_MARKED, False).parquet(f"{self._path}/{self._folders[name]}/{part}")
 
     def read(self, session: SparkSession, name: str, schema: StructType, parts: Iterable[SlicePart]) -> DataFrame:
-        paths = [as_it_stands(f"{self._path}/{name}/{part.name}") for part in parts]
+        paths = [as_it_stands(f"{self._path}/{self._folders[name]}/{part.name}") for part in parts]
         reader = session.read.schema(schema).option("datetimeRebaseMode", "CORRECTED")  # as they were written
         return reader.parquet(*paths)
 

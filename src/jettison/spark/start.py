@@ -16,6 +16,7 @@ from jettison.network.durations import duration_ms
 from jettison.network.estimated import weighed
 from jettison.network.graph import Graph
 from jettison.network.kafka import Kafka
+from jettison.network.slices import slice_groups
 from jettison.plan.shedders import SEMANTIC
 from jettison.plan.window_decisions import decisions_of
 from jettison.spark.aside import ShedSinks
@@ -26,6 +27,7 @@ from jettison.spark.count_state import CountState
 from jettison.spark.join_state import JoinState
 from jettison.spark.metrics import Metrics
 from jettison.spark.metrics_address import metrics_address
+from jettison.spark.presence import Presence
 from jettison.spark.reading import Reader
 from jettison.spark.run import Run
 from jettison.spark.sinks import ParquetSink, as_sink
@@ -131,12 +133,16 @@ def start(
         shown = None if address is None else Metrics(graph, settings.budget_us / 1000, address)
         aside = rejects_sink or ParquetSink(f"{folder.path}/rejects")
         check_kinds(folder.state_folder, kept.kinds)
-        joins = JoinState(spark, folder.state_folder, folder.state_path, kept.sides) if kept.sides else None
+        presence = Presence(folder.state_folder, graph)
+        if slice_groups(presence.graph) != slice_groups(graph):  # aggregates go on to share slices as they did
+            kept = check_compiles(spark, presence.graph, frames, tables)
+        graph = presence.graph
         state = (folder.state_folder, folder.state_path)
-        slices = SliceState(spark, graph, *state, kept.slices) if kept.slices else None
-        counts = CountState(spark, *state, kept.counts) if kept.counts else None
+        joins = JoinState(spark, *state, kept.sides, presence) if kept.sides else None
+        slices = SliceState(spark, graph, *state, kept.slices, presence) if kept.slices else None
+        counts = CountState(spark, *state, kept.counts, presence) if kept.counts else None
         remember_kinds(folder.state_folder, kept.kinds)
-        runner = BatchRunner(spark, graph, chosen, tables, aside, shed_sinks, joins, slices, counts)
+        runner = BatchRunner(spark, graph, chosen, tables, aside, shed_sinks, joins, slices, counts, presence)
         reader = Reader(spark, graph, folder, countable=all(is_bare(frame) for frame in frames.values()))
         run = Run(
             spark,
@@ -151,6 +157,7 @@ def start(
             shown,
             live,
             slices,
+            notes=presence.notes,
             catch_up=catch_up,
             dry_run=dry_run,
         )

@@ -55,7 +55,8 @@ class BatchSample:
     that was counted, `skipped` the records that were passed over unread, `stale` those of them that were too old,
     `gone` those that a source had lost before, `late` the rows that came behind the watermark: by join of streams those
     whose partners may have gone, by aggregate those whose windows were closed, which are left out; `failed`, by
-    aggregate, the windows on which a function of the user's own threw. `groups` tells, by estimated aggregate, which
+    aggregate, the windows on which a function of the user's own threw; `withheld` those that it has not seen from their
+    first row on. `groups` tells, by estimated aggregate, which
     groups are large, and how large those are that have gaps of their own. `values` tells, by "operator.column", how
     values that outputs are valued by are spread behind the drops.
     In a dry run `would` tells, by arc, how many rows would have reached a drop and how many it would have taken,
@@ -95,3 +96,4 @@ class BatchSample:
     unfit: Mapping[str, int] = field(default_factory=dict)
     delivered: Mapping[str, float] = field(default_factory=dict)
     worth: Mapping[str, float] = field(default_factory=dict)
+    withheld: Mapping[str, int] = field(default_factory=dict)
