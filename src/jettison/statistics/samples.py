@@ -57,7 +57,9 @@ class BatchSample:
     whose partners may have gone, by aggregate those whose windows were closed, which are left out; `failed`, by
     aggregate, the windows on which a function of the user's own threw. `groups` tells, by estimated aggregate, which
     groups are large, and how large those are that have gaps of their own. `values` tells, by "operator.column", how
-    values that outputs are valued by are spread behind the drops.
+    values that outputs are valued by are spread behind the drops, `before`, by arc, how they are spread before a drop
+    there. `delivered` and `worth` are, by output, the share of tuples and of what they are worth that passed the drops,
+    as counted (see `plan.counted`); an output is missing where only the plan's word is known.
     `parts_ms` splits the batch's time: deciding, each output's job, and the trigger's own bookkeeping.
     """
 
@@ -80,3 +82,6 @@ class BatchSample:
     plan_row: float = 0
     failed: Mapping[str, FailedWindows] = field(default_factory=dict)
     groups: Mapping[str, GroupSample] = field(default_factory=dict)
+    before: Mapping[str, ValueSample] = field(default_factory=dict)
+    delivered: Mapping[str, float] = field(default_factory=dict)
+    worth: Mapping[str, float] = field(default_factory=dict)
