@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -85,7 +86,7 @@ class Loop:
 
     def empty_runs(self) -> int:
         empty = [kept == 0 and share > 0 for share, kept in zip(self.planned, self.counted, strict=True)]
-        return sum(one and other for one, other in zip(empty, empty[1:], strict=False))
+        return sum(one and other for one, other in pairwise(empty))
 
 
 def cells(track: Track, values: Values) -> npt.NDArray[np.intp]:

@@ -42,7 +42,7 @@ class Trust:
 
     def record(self, plan: Plan, sample: BatchSample) -> None:
         """Compare what passed drops by value with what the plan said."""
-        by_value = [arc for arc, drop in plan.drops.items() if isinstance(drop, Semantic)]
+        by_value = [arc for arc, drop in plan.drops.items() if isinstance(drop, Semantic) and arc not in plan.stale]
         if by_value:
             self._judge(plan, sample, by_value)
         elif self.batches_by_chance > 0 and plan.drops:

@@ -2,8 +2,8 @@
 
 Of drops by chance the counted share is taken. Of a drop by value the shares of its cells are in the plan, and how the
 tuples of the batch were spread over the cells is known from a sample before the drop; both together are scaled to the
-rows that were counted behind it. What filters below pass of every cell is known from earlier batches. Shares of windows
-are those of the plan: they hold in the long run, not in one batch.
+rows that were counted behind it. What filters below pass of every cell is known from earlier batches. Outputs below a
+drop by window are left out: shares of windows hold in the long run, not in one batch.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from jettison.network.graph import Graph
+from jettison.network.graph import Graph, arc_head
 from jettison.network.operators import Source
 from jettison.plan.plan import Keep, Plan, Semantic, Window, keeps_of
 from jettison.statistics.profile import Profile
@@ -28,7 +28,8 @@ def counted_shares(
 
     >>> from jettison.network import Network, QoS, Value
     >>> from jettison.statistics.samples import ValueSample
-    >>> net = Network("n"); net.source("s", "x int").output("o", qos=QoS(value=Value("x", [(0, 50, 0.5), (50, 100, 1)])))
+    >>> net, value = Network("n"), Value("x", [(0, 50, 0.5), (50, 100, 1)])
+    >>> net.source("s", "x int").output("o", qos=QoS(value=value))
     >>> bounds = net.graph.tracks.by_output["o"].bounds
     >>> upper = Semantic("x", bounds, tuple(float(low >= 50) for low in bounds[:-1]) + (0.0,), keep=0.5)
     >>> low = ValueSample(100, (10.0,) * 80 + (60.0,) * 20)  # the plan counted on 50, there are 20
@@ -44,19 +45,21 @@ def counted_shares(
     counted = replace(profile, values=values)
     rows = {name: float(count) for name, count in sample.rows_in.items()}
     spread = Spread(graph, counted)
-    keeps: dict[str, Keep] = {
-        arc: keep for arc, keep in keeps_of(plan.drops).items() if isinstance(plan.drops[arc], Window)
-    }
+    by_window = {arc for arc, drop in plan.drops.items() if isinstance(drop, Window)}
+    keeps: dict[str, Keep] = {}
     order = {operator.name: number for number, operator in enumerate(graph.operators)}
-    arcs = sorted(plan.arcs, key=lambda arc: order[arc.rpartition(">")[0] or arc])
-    for arc in arcs:
-        if arc not in keeps:
+    for arc in sorted(plan.arcs, key=lambda arc: order[arc.rpartition(">")[0] or arc]):
+        if arc not in by_window:
             keeps[arc] = _counted(graph, counted, rows, keeps, arc, plan, sample, spread)
     whole = {name: count + sample.skipped.get(name, 0) for name, count in rows.items()}
     with_drops = flows_by_value(graph, counted, rows, keeps, spread)
     without = flows_by_value(graph, counted, whole, None, spread)
+    heads = {arc_head(arc) for arc in by_window}
+    by_window_above = heads.union(*(graph.outputs_below(head) for head in heads))
     delivered, worth = {}, {}
     for output in graph.outputs:
+        if output.name in by_window_above:
+            continue
         (arc,) = graph.arcs_into(output.name)
         delivered[output.name] = _share(with_drops[arc].sum(), without[arc].sum())
         track, value = graph.tracks.below(output.name), output.qos.value

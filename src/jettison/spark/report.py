@@ -137,26 +137,26 @@ class Totals:
             if seen is None:
                 continue
             self.rows[output.name] = self.rows.get(output.name, 0) + seen.rows
-            share = plan.delivered.get(output.name, 1.0)
+            share = sample.delivered.get(output.name, plan.delivered.get(output.name, 1.0))
             above = sum(
                 count + sample.skipped.get(source, 0)
                 for source, count in sample.rows_in.items()
                 if output.name in self._below[source]
             )
             self._weighted[output.name] = self._weighted.get(output.name, 0.0) + share * above
-            worth = plan.worth.get(output.name, share)
+            worth = sample.worth.get(output.name, plan.worth.get(output.name, share))
             self._worth[output.name] = self._worth.get(output.name, 0.0) + worth * above
             self._possible[output.name] = self._possible.get(output.name, 0) + above
             if seen.latency_ms is not None and seen.rows:
                 self.latency.setdefault(output.name, LatencyHistogram()).add(seen.rows, seen.latency_ms)
 
     def delivered_share(self, output: str) -> float:
-        """Share of an output's tuples that was delivered, by the plans that were in force."""
+        """Share of an output's tuples that was delivered, as counted."""
         possible = self._possible.get(output, 0)
         return self._weighted[output] / possible if possible else 1.0
 
     def worth_share(self, output: str) -> float:
-        """Share of what an output's tuples are worth that was delivered, by the plans that were in force."""
+        """Share of what an output's tuples are worth that was delivered, as counted."""
         possible = self._possible.get(output, 0)
         return self._worth[output] / possible if possible else 1.0
 

@@ -17,6 +17,7 @@ from jettison.errors import JettisonError, SourceError, StartError
 from jettison.network.estimated import weighed
 from jettison.network.graph import Graph
 from jettison.network.marks import BatchMarks
+from jettison.plan.counted import counted_shares
 from jettison.plan.plan import Plan
 from jettison.plan.problem import Problem
 from jettison.plan.stale import Fresh
@@ -31,6 +32,7 @@ from jettison.spark.live import LiveView
 from jettison.spark.logs import Ledger, Logged, shed_entries
 from jettison.spark.metrics import Metrics
 from jettison.spark.offsets import end_offsets
+from jettison.spark.quality import with_counted_shares
 from jettison.spark.reading import Reader, Reading, of_what_was_read
 from jettison.spark.reasons import reason_of
 from jettison.spark.relations import file_frames, reads_files, tell_rows
@@ -271,7 +273,8 @@ class Run:
             plan = logged.plan
             self.controller.resume(plan)
         ready = time.time()
-        measured = self._runner.run(raw, batch, plan, rows)
+        obeyed = self._with_counted_shares(raw, batch, plan, reading)
+        measured = self._runner.run(raw, batch, obeyed, rows)
         ended = time.time()
         overhead_ms = self._bookkeeping_ms.get() or 0.0
         sample = BatchSample(
@@ -294,7 +297,10 @@ class Run:
             plan_row=plan.row,
             failed=measured.failed,
             groups=measured.groups,
+            before=measured.before,
         )
+        delivered, worth = counted_shares(self.graph, self.controller.profile, plan, sample)
+        sample = replace(sample, delivered=delivered, worth=worth)
         ages = [seen.latency_ms[-1] for seen in measured.outputs.values() if seen.latency_ms]
         cut = bool(plan.stale) or any(reading.stale.values())
         self._ages.delivered(max(ages, default=0.0) / 1000, ended_s=ended, cut=cut)
@@ -304,6 +310,12 @@ class Run:
         if self._calibrated and batch % _REMEMBER_EVERY == 0:
             self._checkpoint.remember(self.controller.profile, self._runner.shared)
         self._after_s = time.time() - ended
+
+    def _with_counted_shares(self, raw: Mapping[str, DataFrame], batch: int, plan: Plan, reading: Reading) -> Plan:
+        """The plan with what it delivers of this batch, where results say so of themselves."""
+        sample = BatchSample(batch, 0.0, 0.0, 0.0, reading.rows, skipped=reading.skipped, stale=reading.stale)
+        known, profile = self._runner.known, self.controller.profile
+        return with_counted_shares(self.graph, raw, sample, self._statics, known, plan, profile)
 
     def _frames(self, frame: DataFrame, reading: Reading) -> dict[str, DataFrame]:
         """The batch by source: files, and topics of which a part is read, anew; the rest as it was handed over."""

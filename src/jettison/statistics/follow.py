@@ -1,8 +1,8 @@
 """How far an estimated histogram follows a sample: slowly while the two differ by chance, at once after a change.
 
-The distance of two histograms is the largest difference of their cumulated shares (Kolmogorov and Smirnov): a drop
-that keeps a range of values keeps a share that is wrong by at most twice that. A sample of n rows is about 0.6 / sqrt(n)
-from the truth by chance alone. With D the distance of sample and estimate, the estimate moves by
+The distance of two histograms is the largest difference of their cumulated shares (Kolmogorov and Smirnov): the share
+that a range of values holds is wrong by at most twice that. By chance alone a sample of n rows is about 0.6 / sqrt(n)
+from the truth. With D the distance of sample and estimate, the estimate moves by
 
     1 - 0.6 / sqrt(n) / D,  but at least 0.3,
 
