@@ -58,16 +58,16 @@ def run_of(spark: SparkSession, folder: Path, net: jt.Network, sinks: Any, paylo
 
 
 @pytest.mark.parametrize("payload", [False, True], ids=["columns", "payload"])
-def test_trust_3_a_jump_is_answered_and_what_arrives_is_told(spark: SparkSession, tmp_path: Path, payload: bool) -> None:
+def test_trust_3_a_jump_is_answered_and_what_arrives_is_told(
+    spark: SparkSession, tmp_path: Path, payload: bool
+) -> None:
     nan = float("nan")
     batches = [(5_000, 10_000)] * 2 + [(1_000, 4_000)] * 3 + ([(nan, nan)] * 3 if not payload else [])
     files(tmp_path / "in", batches, payload)
     net = jt.Network("drift")
     source = net.source("s", "id long, x double", id=["id"], payload="json" if payload else None)
     source.output("o", qos=jt.QoS(value=VALUE), quality=True)
-    run = run_of(
-        spark, tmp_path, net, {"o": jt.parquet(str(tmp_path / "o"))}, payload, {"o": 180_000 / PLANNED / ROWS}
-    )
+    run = run_of(spark, tmp_path, net, {"o": jt.parquet(str(tmp_path / "o"))}, payload, {"o": 180_000 / PLANNED / ROWS})
     ended(run, ROWS * len(batches))
     counted = [sample.arcs["s"][1] / ROWS for sample, _ in run.history]
     planned = [plan.delivered["o"] for _, plan in run.history]
