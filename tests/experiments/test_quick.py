@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from jettison.experiments import (
     burst,
+    drift,
     estimate,
     exact_gap,
     fig_3_11,
@@ -259,6 +260,16 @@ def test_recovery(spark: SparkSession, tmp_path: Path) -> None:
     drawn(result, tmp_path)
 
 
+def test_drift(spark: SparkSession, tmp_path: Path) -> None:
+    """Trust 3: shares are counted, not timed, so that they are judged here too."""
+    result = drift.run(quick=True, say=quiet)
+    assert result.passed, result.metrics
+    assert result.metrics["worst_gap"] <= 0.1
+    assert result.metrics["empty_runs"] == 0
+    assert result.metrics["by_value_share"] > 0.5
+    drawn(result, tmp_path)
+
+
 def test_kafka_lag(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
     result = kafka_lag.run(quick=True, say=quiet, capacity=given_capacity(1000.0), broker=broker)
     assert {"max_lag_triggers", "native_max_lag_triggers"} <= set(result.metrics)
@@ -290,7 +301,7 @@ def test_kafka_faults(spark: SparkSession, broker: Broker, tmp_path: Path) -> No
 
 
 def test_every_experiment_of_the_list_is_here() -> None:
-    tested = {"overload", "burst", "overhead", "planning", "recovery", "native", "keys", "estimate"}
+    tested = {"overload", "burst", "overhead", "planning", "recovery", "native", "keys", "estimate", "drift"}
     tested |= {"fig-3-11", "fig-3-12", "fig-3-13", "fig-3-14", "fig-3-18", "exact-gap", "stale", "parity"}
     tested |= {"table-4-4", "fig-4-8", "fig-4-10", "fig-4-11", "fig-4-12"}
     tested |= {"kafka-lag", "kafka-rate", "kafka-late-parse", "kafka-faults"}

@@ -12,6 +12,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+import numpy as np
+
 from jettison.control.allowance import CANNOT_HELP, Allowance, allowance
 from jettison.control.making_up import Decided, made_up
 from jettison.control.named_sizes import before_drops, with_masses
@@ -19,6 +21,7 @@ from jettison.control.pace import ArrivalRates, Rest
 from jettison.control.probing import Probes
 from jettison.control.schedules import closed, most_without_closing, planned_rows, running_out, scheduled
 from jettison.control.strata import stratified
+from jettison.control.trust import Trust, by_chance_instead
 from jettison.detect import Detector, Judgement
 from jettison.errors import StartError
 from jettison.network.graph import Graph
@@ -32,7 +35,7 @@ from jettison.plan.group_gaps import named_groups
 from jettison.plan.keys import by_chance, droppable
 from jettison.plan.ladder import LOWEST_KEEP_SHARE, Ladder
 from jettison.plan.locations import drop_arcs
-from jettison.plan.plan import Cells, Drop, Fate, Infeasible, Keep, Plan, Window, keeps_of
+from jettison.plan.plan import Cells, Drop, Fate, Infeasible, Keep, Plan, Semantic, Window, keeps_of
 from jettison.plan.problem import Problem
 from jettison.plan.roadmap import RoadMap, RoadMapShedder, build_road_map
 from jettison.plan.shedders import SEMANTIC, SHEDDERS, shedder_named
@@ -44,6 +47,7 @@ from jettison.plan.worthwhile import lesser_plans, most_worthwhile
 from jettison.statistics.belief import Belief
 from jettison.statistics.costs import CostModel
 from jettison.statistics.estimators import Smoothed
+from jettison.statistics.follow import distance
 from jettison.statistics.groups import GroupSizes
 from jettison.statistics.load import flows, load_coefficients, queue_load_us, total_load_us
 from jettison.statistics.profile import Profile
@@ -53,6 +57,9 @@ _RATE_WEIGHT = 0.5
 _MOST_READING_SHARE = 0.4
 LEAST_READ_SHARE = 0.01
 _REBUILD_CHANGE_SHARE = 0.05
+_JUMP_SHARE = 0.03
+_QUICK_LOCATIONS = 800
+"""A road map of no more locations is built within a fraction of a second: at once, when values are spread otherwise."""
 _HUNG_TIMES = 5.0
 """A batch that takes so many times as long as predicted hung somewhere: that says nothing of costs, unless the next
 one takes as long."""
@@ -127,6 +134,8 @@ class Controller:
         self._hung = False
         self._held: str | None = None
         self._read: Mapping[str, float] = {}
+        self._trust = Trust(graph)
+        self._anew = False  # whether the plan in force rests on values as they are no more
         self._shedder = shedder_named(settings.shedder)
         self.stale_limits = when_planned(stale_limits(graph), settings.budget_us / 1e6)
         self._build({}, None)
@@ -218,9 +227,20 @@ class Controller:
         else:
             plan = decided.plan
         self._rows, self.infeasible = decided.rows, decided.infeasible
+        plan = self._trusted(plan, decided.rows)
         plan = stratified(self.graph, plan, self.groups, self._covered_us(marks))
         self.plan = plan
         return plan
+
+    def _trusted(self, plan: Plan, rows: Mapping[str, float]) -> Plan:
+        """The plan without drops by value that rest on values nobody has seen, or that did not do what they said."""
+        chance = self._trust.batches_by_chance > 0
+        by_value = [arc for arc, drop in plan.drops.items() if isinstance(drop, Semantic)]
+        doubted = [arc for arc in by_value if chance or not self.costs.knows_values(arc)]
+        self._anew = bool(doubted)
+        if not doubted:
+            return plan
+        return by_chance_instead(Problem(self.graph, self.profile, rows, self.settings.budget_us), plan, doubted)
 
     def _told_apart(self, plan: Plan, named: Mapping[str, Cells], rows: Mapping[str, float]) -> Plan:
         problem = Problem(self.graph, self.profile, rows, self.settings.budget_us)
@@ -426,7 +446,7 @@ class Controller:
             )
         sending = frozenset(name for name, count in problem.rows.items() if count > 0)
         same, self._sending = sending == self._sending, sending
-        if not self.plan.drops or not same:
+        if not self.plan.drops or not same or self._anew:
             return self._shedder.plan(problem)
         needed_us = problem.load_us - problem.budget_us
         saved_us = problem.load_us - planned_load_us(problem, self.plan)
@@ -449,8 +469,10 @@ class Controller:
                 fresh = min(1.0, rows_kept / rows_in / max(obeyed.keep(arc), 1e-9))
                 keeps[arc] = tuple(share * fresh for share in planned)
         self.groups.update(before_drops(self._decisions, obeyed, sample, self.groups))
+        self._trust.record(obeyed, sample)
         if any(sample.rows_in.values()):
             self._put_on_trial(sample, keeps)
+            self.costs.update_values(sample, keeps)
             if self.settings.learn:
                 delivered = {name: seen.rows for name, seen in sample.outputs.items()}
                 self.costs.update_rows(sample.rows_in, keeps, delivered)
@@ -460,9 +482,10 @@ class Controller:
                     self.costs.update_time(sample.rows_in, keeps, sample.duration_ms)
                 if believed and not self.fates:  # a window that is kept whole may take longer than batches beside it
                     self._detector.confirm(measured_us=1000 * sample.duration_ms, budget_us=self.settings.budget_us)
-            self.costs.update_values(sample, keeps)
         self._rest.pass_batch(max(sample.interval_ms, sample.duration_ms))
-        if self._rest.over and _moved(self._built_for, self.profile):
+        jumped = _jumped(self._built_for, self.profile) and len(self.road_map.layout.locations) <= _QUICK_LOCATIONS
+        self._anew = self._anew or jumped
+        if jumped or (self._rest.over and _moved(self._built_for, self.profile)):
             self._build(self.rows_per_s, self.road_map.ladder)
 
     def _put_on_trial(self, sample: BatchSample, keeps: Mapping[str, Keep]) -> None:
@@ -514,6 +537,12 @@ def _moved(old: Profile, new: Profile) -> bool:
     if any(abs(b - a) > _REBUILD_CHANGE_SHARE * max(a, 1e-9) for a, b in pairs):
         return True
     return any(_shifted(old.values.get(place, ()), shares) for place, shares in new.values.items())
+
+
+def _jumped(old: Profile, new: Profile) -> bool:
+    """Whether a range of values holds another share than the plans in force believe."""
+    pairs = [(np.asarray(old.values.get(place, ())), np.asarray(shares)) for place, shares in new.values.items()]
+    return any(len(before) == len(now) and distance(before, now) > _JUMP_SHARE for before, now in pairs)
 
 
 def _shifted(old: Sequence[float], new: Sequence[float]) -> bool:

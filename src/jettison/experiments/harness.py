@@ -71,6 +71,7 @@ EXPERIMENTS = (
     Experiment("native", "native", "ours", "windowed aggregates, nothing shed, over native Structured Streaming"),
     Experiment("keys", "keys", "ours", "windows by a thousand to a million keys: time per row, memory"),
     Experiment("estimate", "estimate", "ours", "windows estimated from 10 to 80 % of their rows, against the truth"),
+    Experiment("drift", "drift", "ours", "values that drift, jump and were never seen: shares planned and delivered"),
     Experiment(
         "overload", "overload", "thesis 3.1", "three times the capacity for a minute, with and without shedding"
     ),

@@ -34,7 +34,7 @@ from jettison.spark.raw import dropped_raw, is_parsed
 from jettison.spark.reasons import reason_of
 from jettison.spark.sinks import Sink
 from jettison.spark.slice_state import SliceState
-from jettison.spark.values import valued_columns
+from jettison.spark.values import sample_mask, valued_columns
 from jettison.spark.window_filters import for_batch
 
 
@@ -120,6 +120,7 @@ class BatchRunner:
             closed if (joins, slices, counts) != (None, None, None) else frozenset(),
             slices,
             counts,
+            sample_mask(sum(rows.values())),
         )
         jobs: dict[str, Future[Written]] = {}
         aside: dict[str, Future[float]] = {}

@@ -37,7 +37,7 @@ from jettison.network.operators import (
 from jettison.network.reach import time_places
 from jettison.network.schema import quoted
 from jettison.network.slices import SliceGroup, slice_groups
-from jettison.plan.plan import Plan, Window
+from jettison.plan.plan import Plan, Semantic, Window
 from jettison.spark.count_slices import CountShape, count_shape
 from jettison.spark.count_slices import direct as counted_directly
 from jettison.spark.drops import (
@@ -77,6 +77,8 @@ class Counted:
     newest: dict[str, Observation] = field(default_factory=dict)
     """By operator whose rows come to windows or joins of streams: how far its event times have got, before anything is
     shed by window."""
+    before: dict[str, Observation] = field(default_factory=dict)
+    """By source whose drop judges by value: the values before it."""
     tails: dict[str, Observation] = field(default_factory=dict)
     """By operator: the rows it gives, where drops stand before slices, which tell themselves what comes to them."""
     again: dict[str, int] = field(default_factory=dict)
@@ -90,12 +92,19 @@ class Counted:
     def by_place(self) -> dict[str, Observation]:
         """All observations, under names that tell them apart."""
         newest = {newest_place(name): each for name, each in self.newest.items()}
-        return self.sources | self.arcs | newest | {tail_place(name): each for name, each in self.tails.items()}
+        before = {before_place(name): each for name, each in self.before.items()}
+        tails = {tail_place(name): each for name, each in self.tails.items()}
+        return self.sources | self.arcs | newest | before | tails
 
 
 def newest_place(operator: str) -> str:
     """The name under which the newest event time of an operator's rows is observed."""
     return f"{operator} (newest)"
+
+
+def before_place(source: str) -> str:
+    """The name under which the values of a source's rows are observed before its drop."""
+    return f"{source} (before)"
 
 
 def tail_place(operator: str) -> str:
@@ -123,7 +132,9 @@ class Compiler:
         closed: frozenset[str] = frozenset(),
         slicer: Slicer | None = None,
         counter: CountSlicer | None = None,
+        mask: int = 0,
     ) -> None:
+        self.mask = mask  # which rows are looked at before drops by value
         self.known = known or Known()
         self._graph = graph
         self._raw = raw
@@ -258,7 +269,7 @@ class Compiler:
             frame = self._tail_counted(arc, frame)
         elif count and arc not in self.counted.arcs:
             observation = self.counted.arcs[arc] = Observation()
-            metrics = ("count(1) AS rows", f"count_if({condition}) AS kept")
+            metrics = arc_metrics(self._graph, arc, condition, self.mask)
             frame = frame.observe(observation, *map(self.known.expression, metrics))
         if condition != ALL:
             frame = frame.where(self.known.expression(condition))
@@ -291,7 +302,21 @@ class Compiler:
             if count and by_window and source.name not in (self.counted.sources if at_once else self.counted.newest):
                 newest = Observation()
                 (self.counted.sources if at_once else self.counted.newest)[source.name] = newest
-            frame = dropped_raw(source, raw, columns, self._plan, self.known, newest=newest, at_once=at_once)
+            before = None
+            by_value = isinstance(self._plan.drops.get(source.name), Semantic)
+            if count and by_value and source.name not in self.counted.before:
+                before = self.counted.before[source.name] = Observation()
+            frame = dropped_raw(
+                source,
+                raw,
+                columns,
+                self._plan,
+                self.known,
+                newest=newest,
+                at_once=at_once,
+                before=before,
+                mask=self.mask,
+            )
         except AnalysisException as error:
             remedy = " Avro needs jt.local_session(kafka=True, avro=True)." if source.payload == "avro" else ""
             raise StartError(f"source {source.name!r}: {reason_of(error)}{remedy}") from error
@@ -373,6 +398,14 @@ class Compiler:
         clash = sorted((set(here) & set(static)) - set(join.on))
         if clash and join.how not in ("left_semi", "left_anti"):
             raise StartError(f"join {join.name!r}: both sides have column {clash[0]!r}: rename it on one side.")
+
+
+def arc_metrics(graph: Graph, arc: str, condition: str, mask: int) -> list[str]:
+    """What is observed of an inner arc's rows before its drop, in SQL: how many come, how many pass, and a sample of
+    the values by which they could be judged."""
+    at = graph.tracks.at(arc)
+    values = [] if at is None else value_metrics(0, quoted(at[1]), mask)
+    return ["count(1) AS rows", f"count_if({condition}) AS kept", *values]
 
 
 def _united(frames: list[DataFrame], columns: list[tuple[str, ...]]) -> DataFrame:

@@ -13,11 +13,11 @@ from jettison.network.operators import Output, Source
 from jettison.network.schema import quoted
 from jettison.network.slices import complete_after_us
 from jettison.plan.plan import Plan
-from jettison.spark.compile import Compiler, newest_place, tail_place
+from jettison.spark.compile import Compiler, arc_metrics, before_place, newest_place, tail_place
 from jettison.spark.drops import ALL, IDENTITY, TIME, passes
 from jettison.spark.observed import observed_if_at_all, observed_within
 from jettison.spark.raw import dropped_raw, newest_metric
-from jettison.spark.values import value_metrics, value_samples, valued_columns
+from jettison.spark.values import value_metrics, value_sample, value_samples, valued_columns
 from jettison.statistics.samples import LATENCY_QUANTILES, FailedWindows, GroupSample, OutputSample, ValueSample
 
 _SAMPLE_MASK = 63
@@ -42,6 +42,7 @@ class Measured:
     unneeded: dict[str, int] = field(default_factory=dict)
     windows: dict[str, tuple[float, float]] = field(default_factory=dict)
     watermark_us: dict[str, int] = field(default_factory=dict)
+    before: dict[str, ValueSample] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,9 @@ class Measuring:
         for arc in self._counted.arcs:
             seen = self._counts(arc) or self._arc_again(arc)
             measured.arcs[arc] = (seen.get("rows", 0), seen.get("kept", 0))
+            sample = value_sample(0, seen)
+            if sample is not None:
+                measured.before[arc] = sample
         for output in self._graph.outputs:
             if output.name in finished:
                 self._add_output(measured, output, finished[output.name])
@@ -144,6 +148,10 @@ class Measuring:
         measured.rejected[name] = seen.get("rejected", 0)
         measured.timeless[name] = seen.get("timeless", 0)
         measured.values |= value_samples(self._graph, name, seen)
+        if name in self._counted.before:
+            looked = value_sample(0, self._counts(before_place(name)) or self._before_again(source))
+            if looked is not None:
+                measured.before[name] = looked
 
     def _add_output(self, measured: Measured, output: Output, written: Written) -> None:
         seen = observed_if_at_all(written.observation)
@@ -184,13 +192,22 @@ class Measuring:
 
     def _arc_again(self, arc: str) -> dict[str, Any]:
         """What reached an arc and passed its drop, where the sink below did not look at its rows."""
-        metrics = ("count(1) AS rows", f"count_if({passes(arc, self._plan)}) AS kept")
+        metrics = arc_metrics(self._graph, arc, passes(arc, self._plan) or ALL, self._compiler.mask)
         row = self._compiler.operator(arc.rpartition(">")[0]).selectExpr(*metrics).first()
         return {} if row is None else row.asDict()
 
-    def _dropped_raw(self, source: Source, newest: Observation | None = None) -> DataFrame:
-        raw = self._raw[source.name]
-        return dropped_raw(source, raw, raw.columns, self._plan, self._compiler.known, newest=newest)
+    def _before_again(self, source: Source) -> dict[str, Any]:
+        """The values before a drop, where no row passed and Spark cut off what was observed before it."""
+        before = Observation()
+        self._dropped_raw(source, before=before).count()
+        return observed_if_at_all(before)
+
+    def _dropped_raw(
+        self, source: Source, newest: Observation | None = None, before: Observation | None = None
+    ) -> DataFrame:
+        raw, mask = self._raw[source.name], self._compiler.mask
+        known = self._compiler.known
+        return dropped_raw(source, raw, raw.columns, self._plan, known, newest=newest, before=before, mask=mask)
 
 
 def _latency_ms(seen: Mapping[str, Any], ended_s: float) -> tuple[float, ...] | None:

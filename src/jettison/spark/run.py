@@ -22,6 +22,7 @@ from jettison.network.estimated import weighed
 from jettison.network.graph import Graph
 from jettison.network.identity import network_identity
 from jettison.network.marks import BatchMarks
+from jettison.plan.counted import counted_shares
 from jettison.plan.figures import figures_of
 from jettison.plan.plan import Plan
 from jettison.plan.problem import Problem
@@ -39,6 +40,7 @@ from jettison.spark.live import LiveView
 from jettison.spark.logs import Ledger, Logged, shed_entries
 from jettison.spark.metrics import Metrics
 from jettison.spark.offsets import end_offsets
+from jettison.spark.quality import with_counted_shares
 from jettison.spark.read_limits import ReadLimits
 from jettison.spark.reading import Reader, Reading, of_what_was_read
 from jettison.spark.reasons import reason_of
@@ -325,7 +327,8 @@ class Run:
             if self._shadow is not None and would is not None:
                 self._shadow.resume(would)
         ready = time.time()
-        measured = self._runner.run(raw, batch, plan, rows)
+        shown = self._with_counted_shares(raw, batch, plan, reading)
+        measured = self._runner.run(raw, batch, shown, rows)
         ended = time.time()
         overhead_ms = self._bookkeeping_ms.get() or 0.0
         sample = BatchSample(
@@ -355,7 +358,10 @@ class Run:
             windows=measured.windows,
             watermark_us=measured.watermark_us,
             withheld=measured.withheld,
+            before=measured.before,
         )
+        delivered, worth = counted_shares(self.graph, self.controller.profile, plan, sample)
+        sample = replace(sample, delivered=delivered, worth=worth)
         ages = [seen.latency_ms[-1] for seen in measured.outputs.values() if seen.latency_ms]
         cut = bool(plan.stale) or any(reading.stale.values())
         self._ages.delivered(max(ages, default=0.0) / 1000, ended_s=ended, cut=cut)
@@ -425,6 +431,12 @@ class Run:
         left_us = max(0.0, self.settings.budget_us - fixed_us)
         share = max(LEAST_READ_SHARE, min(1.0, left_us / max(1.0, problem.load_us - fixed_us)))
         return self._reader.skipping(reading, share, self._reader.skippable, batch)
+
+    def _with_counted_shares(self, raw: Mapping[str, DataFrame], batch: int, plan: Plan, reading: Reading) -> Plan:
+        """The plan with what it delivers of this batch, where results say so of themselves."""
+        sample = BatchSample(batch, 0.0, 0.0, 0.0, reading.rows, skipped=reading.skipped, stale=reading.stale)
+        known, profile = self._runner.known, self.controller.profile
+        return with_counted_shares(self.graph, raw, sample, self._statics, known, plan, profile)
 
     def _frames(self, frame: DataFrame, reading: Reading) -> dict[str, DataFrame]:
         """The batch by source: files, and topics of which a part is read, anew; the rest as it was handed over."""

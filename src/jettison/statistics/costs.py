@@ -122,8 +122,16 @@ class CostModel:
         """Learn how values are spread, where outputs are valued."""
         if self._graph.tracks.all:
             rows = {name: float(count) for name, count in sample.rows_in.items()}
-            self._values.update(self.profile, rows, keeps, sample.arcs, sample.values)
+            moved = self._values.update(self.profile, rows, keeps, sample.arcs, sample.values, sample.before)
+            for name, factor in moved.items():
+                passed = self._selectivity[name].get() if name in self._selectivity else None
+                if passed is not None:
+                    self._selectivity[name] = Smoothed(_SELECTIVITY_WEIGHT, _passed(self._graph, name, passed * factor))
             self._refresh()
+
+    def knows_values(self, arc: str) -> bool:
+        """Whether anything is known of the values that a drop on an arc judges by."""
+        return self._values.knows(arc)
 
     def _flows(self, rows: Mapping[str, float], keeps: Mapping[str, Keep]) -> dict[str, float]:
         shares = {arc: keep for arc, keep in keeps.items() if isinstance(keep, float | int)}
@@ -169,6 +177,11 @@ class CostModel:
             selectivity={name: value.get() or 0.0 for name, value in self._selectivity.items()},
             values=self._values.get(),
         )
+
+
+def _passed(graph: Graph, name: str, share: float) -> float:
+    """A share that an operator passes: a filter passes no more than comes in."""
+    return min(1.0, share) if isinstance(graph.by_name[name], Where) else share
 
 
 def _by_value(keep: Keep) -> bool:

@@ -58,13 +58,14 @@ class BatchSample:
     aggregate, the windows on which a function of the user's own threw; `withheld` those that it has not seen from their
     first row on. `groups` tells, by estimated aggregate, which
     groups are large, and how large those are that have gaps of their own. `values` tells, by "operator.column", how
-    values that outputs are valued by are spread behind the drops.
+    values that outputs are valued by are spread behind the drops, `before`, by arc, how they are spread before a drop
+    there. `delivered` and `worth` are, by output, the share of tuples and of what they are worth that passed the drops,
+    as counted (see `plan.counted`); an output is missing where only the plan's word is known.
     In a dry run `would` tells, by arc, how many rows would have reached a drop and how many it would have taken,
     `would_deliver` the share of each output that would have come through.
     By aggregate, `timeless_in` counts the rows without an event time that came to it, `unneeded` those of which no
     window is kept, `windows` the windows that closed in this batch and how many of them were kept, `watermark_us` the
-    watermark of this batch. `unfit` counts, by operator, rows that it rejected. `delivered` and `worth` are, by output,
-    the share of tuples and of what they are worth that passed drops by value, where that was counted by value.
+    watermark of this batch. `unfit` counts, by operator, rows that it rejected.
     `parts_ms` splits the batch's time: deciding, each output's job, and the trigger's own bookkeeping.
     """
 
@@ -94,6 +95,7 @@ class BatchSample:
     windows: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     watermark_us: Mapping[str, int] = field(default_factory=dict)
     unfit: Mapping[str, int] = field(default_factory=dict)
+    before: Mapping[str, ValueSample] = field(default_factory=dict)
     delivered: Mapping[str, float] = field(default_factory=dict)
     worth: Mapping[str, float] = field(default_factory=dict)
     withheld: Mapping[str, int] = field(default_factory=dict)

@@ -1,21 +1,24 @@
 """Histograms of the values that outputs are valued by, followed while running, in bounded memory.
 
-Kept are, for every track, the spread of values where they enter and what each filter passes of every cell. Samples of a
-batch tell both: those of a source behind its drop how its tuples are spread, those of an output what the last filter
-before it lets through. What a drop closes cannot be seen behind it; how much it is in all is known from counted rows.
+The model holds, for every track, the spread of values where they enter and what each filter passes of every cell.
+Samples of a batch tell both. Those taken before a drop, or behind one that judges by chance, say how tuples are spread
+where they enter; those of an output say what the last filter before it lets through. Behind a drop by value closed
+cells cannot be seen. Where no sample was taken before it, counted rows say how much is in them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from jettison.network.graph import Graph
-from jettison.network.operators import Apply, Join, Where
+from jettison.network.operators import Apply, Join, Source, Where
 from jettison.network.slices import results_above
 from jettison.network.tracks import Track
+from jettison.statistics.follow import followed
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import ValueSample
 from jettison.statistics.spread import Spread, flows_by_value
@@ -39,6 +42,7 @@ class ValueModel:
         self._graph = graph
         self._entering: dict[tuple[tuple[str, ...], str], Vector] = {}
         self._ratios: dict[str, Vector] = {}
+        self._unseen: set[tuple[tuple[str, ...], str]] = set()
         spread = Spread(graph, profile) if graph.tracks.all else None
         for track in graph.tracks.all:
             assert spread is not None
@@ -46,6 +50,8 @@ class ValueModel:
                 operator = graph.by_name[name]
                 if not any(tail in track.columns for tail in operator.inputs):
                     self._entering[track.outputs, name] = spread.of(name, track)
+                    if not _told(graph, profile, track):
+                        self._unseen.add((track.outputs, name))
                 elif isinstance(operator, Where | Join | Apply) and spread.track(name) is track:
                     share = profile.passes(name)
                     self._ratios[name] = spread.passes(name) / share if share > 0 else np.ones(track.cells)
@@ -66,6 +72,14 @@ class ValueModel:
                 found[f"{operator.name}.{track.columns[operator.name]}"] = tuple(map(float, at[operator.name]))
         return found
 
+    def knows(self, arc: str) -> bool:
+        """Whether anything was ever said or seen of the values that a drop on an arc judges by."""
+        at = self._graph.tracks.at(arc)
+        if at is None or not self._unseen:
+            return at is not None
+        tail = arc.rpartition(">")[0] or arc
+        return not any(outputs == at[0].outputs and self._leads(name, tail) for outputs, name in self._unseen)
+
     def update(
         self,
         profile: Profile,
@@ -73,18 +87,64 @@ class ValueModel:
         keeps: Mapping[str, Keep],
         arcs: Mapping[str, tuple[int, int]],
         samples: Mapping[str, ValueSample],
-    ) -> None:
-        """Learn from the samples of a batch that ran with these drops; `arcs` counts rows before and behind drops."""
-        expected: dict[str, Vector] | None = None
+        before: Mapping[str, ValueSample] | None = None,
+    ) -> dict[str, float]:
+        """Learn from a batch that ran with these drops; `arcs` counts rows before and behind drops.
+
+        `samples` were taken behind drops, by "operator.column", those in `before` before the drop on an arc. Returns by
+        how much filters pass more rows than they did, because other values come to them.
+        """
+        before = before or {}
+        passed = self._passing()
         for track in self._graph.tracks.all:
             for place, column in track.columns.items():
-                seen = _seen(track, samples.get(f"{place}.{column}"))
                 if (track.outputs, place) in self._entering:
-                    self._learn_entering(track, place, seen, keeps.get(place, 1.0), arcs.get(place))
-                elif seen is not None and place in track.outputs:
+                    whole, seen = _seen(track, before.get(place)), _seen(track, samples.get(f"{place}.{column}"))
+                    keep = keeps.get(place, 1.0)
+                    if whole is None and isinstance(keep, float | int) and keep > 0:
+                        whole = seen  # a drop by chance changes no shares
+                    if whole is None:
+                        self._learn_entering(track, place, seen, keep, arcs.get(place))
+                    else:
+                        self._follow(track, place, whole)
+        moved = {name: after / passed[name] for name, after in self._passing().items() if passed[name] > 0}
+        # what outputs tell is told beside what has just been learned: a change at the source is no change of filters
+        learned = replace(profile, values=self.get())
+        expected: dict[str, Vector] | None = None
+        for track in self._graph.tracks.all:
+            for place in track.outputs:
+                seen = _seen(track, samples.get(f"{place}.{track.columns.get(place)}"))
+                if seen is not None:
                     if expected is None:
-                        expected = flows_by_value(self._graph, profile, rows, keeps)
-                    self._learn_ratio(track, place, seen, expected[self._graph.arcs_into(place)[0]])
+                        expected = flows_by_value(self._graph, learned, rows, keeps)
+                    self._learn_below(track, place, seen, expected[self._graph.arcs_into(place)[0]])
+            for arc, sample in before.items():
+                tail, inner, _ = arc.rpartition(">")
+                at = self._graph.tracks.at(arc)
+                seen = _seen(track, sample) if inner and at is not None and at[0] is track else None
+                if seen is not None:
+                    above = {other: keep for other, keep in keeps.items() if other != arc}
+                    coming = flows_by_value(self._graph, learned, rows, above)[arc]
+                    self._learn_below(track, tail, seen, coming, inclusive=True)
+        return moved
+
+    def _passing(self) -> dict[str, float]:
+        """What each filter passes of all that comes to it, beside what it passed when ratios were last in balance."""
+        known = self.get()
+        found = {}
+        for track in self._graph.tracks.all:
+            for name, ratio in self._ratios.items():
+                tails = [tail for tail in self._graph.by_name[name].inputs if tail in track.columns]
+                if name in track.columns and len(ratio) == track.cells and tails:
+                    spreads = [known[f"{tail}.{track.columns[tail]}"] for tail in tails]
+                    found[name] = float((np.mean(spreads, axis=0) * ratio).sum())
+        return found
+
+    def _follow(self, track: Track, place: str, seen: Vector) -> None:
+        """Learn from a sample of all that comes in."""
+        at = (track.outputs, place)
+        self._entering[at] = _whole(followed(self._entering[at], _whole(seen), float(seen.sum())))
+        self._unseen.discard(at)
 
     def _learn_entering(
         self, track: Track, place: str, seen: Vector | None, keep: Keep, counted: tuple[int, int] | None
@@ -107,16 +167,49 @@ class ValueModel:
         hidden = _whole(np.where(is_open, 0.0, np.maximum(old, _LEAST_HIDDEN)))
         self._entering[track.outputs, place] = _whole(visible * shape + (1.0 - visible) * hidden)
 
-    def _learn_ratio(self, track: Track, output: str, seen: Vector, expected: Vector) -> None:
-        name = self._filter_before(track, output)
-        if name is None or expected.sum() <= 0 or results_above(self._graph, output)[0]:
+    def _learn_below(
+        self, track: Track, place: str, seen: Vector, expected: Vector, *, inclusive: bool = False
+    ) -> None:
+        """What was seen further down beside what was expected there tells of the filter above, or of what comes in."""
+        self._unseen -= {at for at in self._unseen if at[0] == track.outputs and self._leads(at[1], place)}
+        if expected.sum() <= 0 or results_above(self._graph, place)[0]:
             return  # how results of windows are spread says nothing of the rows that they were made of
+        name = place if inclusive and place in self._ratios else self._filter_before(track, place)
+        if name is not None:
+            self._learn_ratio(name, seen, expected)
+            return
+        entering = self._entering_above(track, place)
+        if entering is not None and not isinstance(self._graph.by_name[entering], Source):
+            at = (track.outputs, entering)
+            factor = np.where(expected > 0, seen / np.maximum(expected / expected.sum() * seen.sum(), _DOUBT_ROWS), 1.0)
+            self._follow(track, entering, self._entering[at] * factor * float(seen.sum()))
+
+    def _learn_ratio(self, name: str, seen: Vector, expected: Vector) -> None:
         predicted = expected * float(seen.sum()) / float(expected.sum())
         # what is added tells little by few rows, and makes a rare cell no larger in the mean than it is
         factor = (seen + _DOUBT_ROWS) / (predicted + _DOUBT_ROWS)
         weight = _weight(float(seen.sum()))
         ratio = self._ratios[name] * (1 - weight + weight * factor)
         self._ratios[name] = np.clip(ratio, _LEAST_RATIO, _MOST_RATIO)
+
+    def _entering_above(self, track: Track, place: str) -> str | None:
+        """Where the values of a place enter; None behind a union."""
+        while (track.outputs, place) not in self._entering:
+            inputs = self._graph.by_name[place].inputs
+            if len(inputs) != 1 or inputs[0] not in track.columns:
+                return None
+            place = inputs[0]
+        return place
+
+    def _leads(self, name: str, place: str) -> bool:
+        """Whether the tuples of an operator come to a place."""
+        waiting = [place]
+        while waiting:
+            at = waiting.pop()
+            if at == name:
+                return True
+            waiting.extend(self._graph.by_name[at].inputs)
+        return False
 
     def _filter_before(self, track: Track, output: str) -> str | None:
         """The nearest filter upstream within the track; None behind a union or without one."""
@@ -128,6 +221,13 @@ class ValueModel:
         return None
 
 
+def _told(graph: Graph, profile: Profile, track: Track) -> bool:
+    """Whether a profile or a declared histogram says how the values of a track are spread."""
+    given = [name for name, column in track.columns.items() if profile.values.get(f"{name}.{column}")]
+    values = [output.qos.value for output in graph.outputs if output.name in track.outputs]
+    return bool(given) or any(value is not None and value.histogram is not None for value in values)
+
+
 def _seen(track: Track, sample: ValueSample | None) -> Vector | None:
     """A sample by cell; None when it is too small to tell anything."""
     if sample is None or sample.rows < _LEAST_SAMPLE:
@@ -136,6 +236,12 @@ def _seen(track: Track, sample: ValueSample | None) -> Vector | None:
     seen *= (sample.rows - sample.others) / max(1.0, float(seen.sum()))
     seen[-1] += sample.others
     return seen
+
+
+def counted_spread(track: Track, sample: ValueSample | None) -> Vector | None:
+    """The share of a sample's values in every cell of a track; None when it is too small to tell anything."""
+    seen = _seen(track, sample)
+    return None if seen is None else _whole(seen)
 
 
 def _whole(masses: Vector) -> Vector:
