@@ -12,10 +12,12 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from scipy import stats
+from tests.network.intervals import avg_interval, context_of, count_interval, sum_interval
 from tests.spark.windowing import Hand, Row, S, by_spark, frame_of, source, trips_of
 
 import jettison as jt
 from jettison.errors import StartError
+from jettison.network.estimate_context import remembered
 from jettison.network.estimates import WEIGHT
 from jettison.plan.plan import Plan, Random
 from jettison.plan.stratified import Stratified
@@ -340,3 +342,73 @@ def test_rows_of_two_sources_that_count_alike_go_one_by_one(spark: SparkSession)
 
 def without_weight(rows: Any) -> Any:
     return rows.select("zone", "_jt_time", "_jt_id")
+
+
+# --- values that samples do not show ----------------------------------------------------------------------------------
+
+_VALUES = {
+    "rare": "IF(pmod(trip, 250) = 7, 1000, 0)",
+    "flag": "IF(pmod(trip, 250) = 7, 0, 1)",
+    "tail": "exp(4 * pmod(xxhash64(trip), 1009) / 1009)",
+    "turn": "double(pmod(trip, 7) - 3)",
+    "seven": "CAST(7.1 AS double)",
+    "zero": "0",
+}
+
+
+def test_trust_4_equal_ends_mean_exact(spark: SparkSession, tmp_path: Path) -> None:
+    """Every end of every interval, as NumPy has it from the kept rows; two batches of different shares, then a third
+    that closes the window: before, `0 [0, 0]` was said of sums that are 8,000."""
+    net = jt.Network("taxi")
+    valued = source(net).select("trip", "zone", *(f"{sql} AS {name}" for name, sql in _VALUES.items()), name="valued")
+    calls = {f"{call}_{name}": f"{call}({name})" for name in _VALUES for call in ("sum", "avg")}
+    calls |= {"n": "count(*)", "hits": "count_if(rare > 0)"}
+    valued.window("10 seconds", by="zone").agg(calls, name="busy").output("table", qos=jt.QoS(on_loss="estimate"))
+    hand = Hand(spark, tmp_path, net)
+    draw = np.random.default_rng(3)
+    shares, kept = (0.5, 0.2), list[list[Any]]()
+    for batch, share in enumerate(shares):
+        zones = draw.integers(0, 12, 3000)
+        rows: list[Row] = [(3000 * batch + n, 1000 + n, int(zone), "cab", 1.0) for n, zone in enumerate(zones)]
+        hand.run(batch, rows, Plan({"trips": Random(share)}))
+        judged = frame_of(spark, rows).selectExpr("*", identity_of(["trip"])).where(keeps("trips", Random(share)))
+        kept.append(judged.selectExpr("zone", *(f"double({sql}) AS {name}" for name, sql in _VALUES.items())).collect())
+    hand.run(2, [(10**6, 30 * S, 0, "cab", 1.0)])
+    hand.run(3, [])
+    found = {row.zone: row.asDict() for row in hand.sinks["table"].rows if row.window_start.second == 0}
+    hand.close()
+    assert len(found) == 12
+    weight = np.concatenate([np.full(len(rows), 1 / share) for rows, share in zip(kept, shares, strict=True)])
+    zone_of = np.array([row.zone for rows in kept for row in rows])
+    for name in _VALUES:
+        value = np.array([row[name] for rows in kept for row in rows])
+        later = [(np.ones(1), np.array([_value_of(spark, name, 10**6)]))]
+        seen = [
+            context_of([(np.full((ours == zone).sum(), 1 / share), mine[ours == zone]) for zone in range(12)])
+            for share, ours, mine in _by_batch(shares, kept, name)
+        ]
+        known = remembered({}, [{name: each} for each in [*seen, context_of(later)]])[name]
+        for zone, row in found.items():
+            w, x = weight[zone_of == zone], value[zone_of == zone]
+            for call, expected in (("sum", sum_interval(w, x, known)), ("avg", avg_interval(w, x, known))):
+                ends = row[f"{call}_{name}_low"], row[f"{call}_{name}_high"]
+                if name == "zero":
+                    assert ends == (None, None) == (expected or (None, None)), "no other value was ever seen"
+                else:
+                    assert ends == pytest.approx(expected, rel=0.01), (call, name)
+                    assert ends[0] < ends[1]
+            if name == "rare":
+                hits = count_interval(w[x > 0], 5.0)
+                assert (row["hits_low"], row["hits_high"]) == pytest.approx(hits, rel=1e-6)
+    assert any(row["sum_rare"] == 0 < row["sum_rare_high"] for row in found.values()), "one that has seen zeros alone"
+
+
+def _by_batch(shares: Sequence[float], kept: list[list[Any]], name: str) -> list[tuple[float, Any, Any]]:
+    return [
+        (share, np.array([row.zone for row in rows]), np.array([row[name] for row in rows]))
+        for share, rows in zip(shares, kept, strict=True)
+    ]
+
+
+def _value_of(spark: SparkSession, name: str, trip: int) -> float:
+    return float(spark.sql(f"SELECT double({_VALUES[name]}) AS x FROM (SELECT {trip}L AS trip)").collect()[0].x)

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 
 from jettison.errors import CheckpointError
 from jettison.network.band import Part
+from jettison.network.estimate_context import Context
 from jettison.network.marks import Mark
 from jettison.spark.files import Folder
 
@@ -35,6 +36,7 @@ class SliceRecord:
     """A group's state after a batch; `shape` says in words what slices hold and which windows are made of them.
 
     `unwanted` names parts that were kept for aggregates that are declared no more: they go with the next record.
+    `context` has what is known of the values of estimated columns.
     """
 
     batch: int
@@ -44,6 +46,7 @@ class SliceRecord:
     gone: tuple[str, ...] = ()
     before: int | None = None
     unwanted: tuple[str, ...] = ()
+    context: Mapping[str, Context] = field(default_factory=dict)
 
     def to_json(self) -> str:
         return json.dumps({name: value for name, value in asdict(self).items() if name != "unwanted"})
@@ -53,7 +56,9 @@ class SliceRecord:
         content = json.loads(text)
         marks = {name: Mark(**each) for name, each in content["marks"].items()}
         parts = tuple(SlicePart(**{**each, "of": tuple(each["of"])}) for each in content["parts"])
-        return cls(content["batch"], content["shape"], marks, parts, tuple(content["gone"]), content["before"])
+        context = {name: Context(**each) for name, each in content.get("context", {}).items()}
+        gone = tuple(content["gone"])
+        return cls(content["batch"], content["shape"], marks, parts, gone, content["before"], context=context)
 
 
 def still_wanted(record: SliceRecord | None, names: Collection[str]) -> SliceRecord | None:
