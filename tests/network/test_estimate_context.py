@@ -23,13 +23,13 @@ COLUMNS: dict[str, Draw] = {
     "lognormal 1.5": lambda draw, size: np.exp(2 + 1.5 * draw.standard_normal(size)),
     "both signs": lambda draw, size: 10 * draw.standard_normal(size),
 }
-GROUPS = 600
+GROUPS = 300
 
 
 @pytest.mark.parametrize("column", COLUMNS)
 @pytest.mark.parametrize(("keep", "kept"), [(0.1, 40), (0.4, 20), (0.8, 160)])
 def test_trust_4_intervals_hold_for_rare_values_and_long_tails(column: str, keep: float, kept: int) -> None:
-    """Of 600 intervals that hold in 95 % fewer than 92.5 % do once in 300 times; seeds are fixed."""
+    """Of 300 intervals that hold in 95 % fewer than 91 % do once in a thousand times; seeds are fixed."""
     draw = np.random.default_rng([int(100 * keep), kept])
     rows = (GROUPS, round(kept / keep))
     sampled = COLUMNS[column](draw, (250, rows[1]))
@@ -54,7 +54,7 @@ def test_trust_4_intervals_hold_for_rare_values_and_long_tails(column: str, keep
             widths[name].append(ends[1] - ends[0])
         low, high = count_interval(w[x[hit] > 0], 1 / keep)
         hits["count"].append(low <= (x > 0).sum() <= high)
-    assert {name: np.mean(each) for name, each in hits.items() if np.mean(each) < 0.925} == {}
+    assert {name: np.mean(each) for name, each in hits.items() if np.mean(each) < 0.91} == {}
     if column == "even":
         normal = 2 * 1.96 * np.sqrt(values.shape[1] * (1 - keep) / keep * (50**2 / 3))
         assert np.median(widths["sum"]) < 1.25 * normal, "what needs no help stays as it was"

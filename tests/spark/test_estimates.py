@@ -11,13 +11,12 @@ import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from scipy import stats
 from tests.network.intervals import avg_interval, context_of, count_interval, sum_interval
 from tests.spark.windowing import Hand, Row, S, by_spark, frame_of, source, trips_of
 
 import jettison as jt
 from jettison.errors import StartError
-from jettison.network.estimate_context import remembered
+from jettison.network.estimate_context import Context, remembered
 from jettison.network.estimates import WEIGHT
 from jettison.plan.plan import Plan, Random
 from jettison.plan.stratified import Stratified
@@ -34,6 +33,9 @@ AGGREGATES = {
     "total": "sum(fare)",
     "mean": "avg(fare)",
 }
+
+
+ONE = np.ones(1)
 
 
 def network(on_loss: str = "estimate", by: Sequence[str] = ("zone",), size: str = "10 seconds") -> jt.Network:
@@ -109,6 +111,7 @@ def test_ends_are_null_where_too_few_rows_tell_them(spark: SparkSession, tmp_pat
     hand.close()
     told = {zone: [row.fare for row in judged if row.zone == zone and row.fare is not None] for zone in zones}
     assert {len(fares) for fares in told.values()} >= {0, 1, 2, 3, 4}
+    known = _known([[(np.full(len(fares), 2.0), np.array(fares)) for fares in told.values()], [(ONE, ONE)]])
     for zone, fares in told.items():
         row = found[zone, 0.0]
         assert row["n_low"] < row["n"] < row["n_high"]
@@ -118,13 +121,12 @@ def test_ends_are_null_where_too_few_rows_tell_them(spark: SparkSession, tmp_pat
         else:
             assert None not in ends
             assert row["mean_low"] < row["mean"] < row["mean_high"]
-            student = float(stats.t.ppf(0.975, len(fares) - 1))
-            sum_ = 2 * sum(fares)
-            expected = _interval(sum_, 2 * sum(fare**2 for fare in fares), sum_, student)
+            expected = sum_interval(np.full(len(fares), 2.0), np.array(fares), known)
             assert (row["total_low"], row["total_high"]) == pytest.approx(expected, rel=0.01)
         if not fares:
             assert (row["fares"], row["fares_low"]) == (0, 0.0)
-            assert row["fares_high"] == pytest.approx(1.96**2, rel=0.001), "none of many, each of which stands for two"
+            high = 1.5 * 1.96**2
+            assert row["fares_high"] == pytest.approx(high, rel=0.001), "none of many, each of which stands for two"
 
 
 def test_estimates_are_of_the_kept_rows_by_their_weight(hand: Hand) -> None:
@@ -150,30 +152,36 @@ def test_estimates_are_of_the_kept_rows_by_their_weight(hand: Hand) -> None:
     hand.run(2, [(9999, 30 * S, 0, "cab", 1.0)])
     hand.run(3, [])
     found = delivered(hand)
+    batches_by_zone = [
+        [
+            (np.full(len(fares), 1 / share), np.array(fares))
+            for fares in (
+                [fare for each, fare, w in kept if (each, w) == (zone, 1 / share) and fare] for zone in (0, 1)
+            )
+        ]
+        for share in shares
+    ]
+    known = _known([*batches_by_zone, [(ONE, ONE)]])
     for zone in (0, 1):
         row = found[zone, 0.0]
         weights = np.array([w for each, _, w in kept if each == zone])
         fares = np.array([math.nan if fare is None else fare for each, fare, _ in kept if each == zone])
         assert row["n"] == round(weights.sum())
-        low, high = _interval(weights.sum(), (weights * (weights - 1)).sum(), weights.sum(), 1.959963985)
-        assert (row["n_low"], row["n_high"]) == pytest.approx((low, high))
+        assert (row["n_low"], row["n_high"]) == pytest.approx(count_interval(weights, 4.0))
         there = ~np.isnan(fares)
         w, x = weights[there], fares[there]
         assert row["fares"] == round(w.sum())
         assert row["dear"] == round(w[x > 25].sum())
         assert row["total"] == pytest.approx((w * x).sum())
-        student = float(stats.t.ppf(0.975, len(w) - 1))
-        low, high = _interval((w * x).sum(), (w * (w - 1) * x**2).sum(), (w * x).sum(), student)
-        assert (row["total_low"], row["total_high"]) == pytest.approx((low, high), rel=1e-5)
+        assert (row["total_low"], row["total_high"]) == pytest.approx(sum_interval(w, x, known), rel=1e-5)
+        assert (row["mean_low"], row["mean_high"]) == pytest.approx(avg_interval(w, x, known), rel=1e-5)
         assert row["mean"] == pytest.approx((w * x).sum() / w.sum())
         assert row["mean_low"] < row["mean"] < row["mean_high"]
 
 
-def _interval(value: float, variance: float, size: float, q: float) -> tuple[float, float]:
-    """Those true values v with (value - v)^2 <= q^2 (variance + b (v - value)), by the formula for a square's roots."""
-    b = variance * value**3 / size**4
-    roots = np.roots([1.0, -(2 * value + q * q * b), value**2 + q * q * b * value - q * q * variance])
-    return float(min(roots)), float(max(roots))
+def _known(batches: list[list[Any]]) -> Context:
+    """What is known after these batches, each of which says what came to every group."""
+    return remembered({}, [{"fare": context_of(groups)} for groups in batches])["fare"]
 
 
 def test_a_window_without_thinned_rows_is_exact_beside_one_that_has_some(hand: Hand) -> None:
@@ -185,7 +193,7 @@ def test_a_window_without_thinned_rows_is_exact_beside_one_that_has_some(hand: H
     assert found[0, 0.0]["n"] == found[0, 0.0]["n_low"] == found[0, 0.0]["n_high"] == 100
     later = found[0, 10.0]
     assert later["n_low"] < 100 < later["n_high"]
-    assert later["mean_low"] == pytest.approx(7.0) == pytest.approx(later["mean_high"]), "all fares are the same"
+    assert later["mean_low"] < 7.0 < later["mean_high"], "all fares are the same, but not all were seen"
 
 
 def test_a_repeated_batch_gives_the_same_estimates(hand: Hand) -> None:
@@ -235,8 +243,8 @@ def test_the_truth_is_in_about_95_of_100_intervals(spark: SparkSession, tmp_path
             found[zone, 0.0][f"{name}_low"] <= values[zone] <= found[zone, 0.0][f"{name}_high"]
             for zone in range(groups)
         ]
-        # of 400 fair ones with 95 % less than 91 or more than 98.5 % hold once in a thousand times
-        assert 0.91 <= np.mean(held) <= 0.985, name
+        # of 400 fair ones with 95 % less than 91 % hold once in a thousand times
+        assert np.mean(held) >= 0.91, name
 
 
 # --- shares by group --------------------------------------------------------------------------------------------------
@@ -261,7 +269,7 @@ def test_large_groups_are_thinned_out_and_all_others_are_whole(spark: SparkSessi
         assert found[zone, 0.0]["n"] == found[zone, 0.0]["n_low"] == found[zone, 0.0]["n_high"] == 1
     for zone, true in ((0, 3000), (1, 2000)):
         assert found[zone, 0.0]["n_low"] < true < found[zone, 0.0]["n_high"]
-        assert found[zone, 0.0]["mean_low"] == pytest.approx(2.0)
+        assert found[zone, 0.0]["mean_low"] < 2 < found[zone, 0.0]["mean_high"]
     arrived, kept = measured.arcs["trips"]
     assert arrived == 5050
     assert kept == pytest.approx(300 + 400 + 50, rel=0.15)
