@@ -52,9 +52,10 @@ def sum_interval(w: Floats, x: Floats, known: Context | None) -> Ends:
     if known is not None:
         facts = known.facts()
         like = _likely((w * x * x).sum() / w.sum(), facts["square"], n * facts["share"])
-        up, down = (min(facts[f"most_{way}"], like * facts["jump"]) * (_beside(w) + 0.5) for way in ("up", "down"))
+        most = max(facts["most_up"], x.max()), max(facts["most_down"], -x.min())
+        up, down = (min(each, like * facts["jump"]) * (_beside(w) + 0.5) for each in most)
     low, high = _bent(t, v, bend, up, down, _student(n), (w * x * x).sum() / a if a else 0.0)
-    if known is not None and t >= a * (1 - 1e-12) and known.low >= 0:
+    if known is not None and t >= a * (1 - 1e-12) and known.low >= 0 and x.min() >= 0:
         low = max(low, min(t, x.sum()))
     return (low, high) if high > low else None
 
@@ -74,7 +75,7 @@ def avg_interval(w: Floats, x: Floats, known: Context | None) -> Ends:
         like = _likely(own, facts["variance"], n * facts["variance_share"])
         up, down = (
             min(gap, like * size * max(1.0, gap / size) ** (1 / 3)) if size > 0 else 0.0
-            for gap, size in ((max(known.high - t, 0), facts["up"]), (max(t - known.low, 0), facts["down"]))
+            for gap, size in ((max(known.high, x.max()) - t, facts["up"]), (t - min(known.low, x.min()), facts["down"]))
         )
     if not (v > 0 or up > 0 or down > 0):
         up = down = abs(t)
@@ -83,7 +84,7 @@ def avg_interval(w: Floats, x: Floats, known: Context | None) -> Ends:
         t, v, v * t**3 / a**4 if a else 0.0, up * each, down * each, _student(n), own / a / rows if a else 0.0
     )
     if known is not None and known.within > 0:
-        low, high = max(low, min(t, known.low)), min(high, max(t, known.high))
+        low, high = max(low, min(x.min(), known.low)), min(high, max(x.max(), known.high))
     return (low, high) if high > low else None
 
 

@@ -364,6 +364,7 @@ _VALUES = {
 }
 
 
+@pytest.mark.long
 def test_trust_4_equal_ends_mean_exact(spark: SparkSession, tmp_path: Path) -> None:
     """Every end of every interval, as NumPy has it from the kept rows; two batches of different shares, then a third
     that closes the window: before, `0 [0, 0]` was said of sums that are 8,000."""
@@ -407,7 +408,7 @@ def test_trust_4_equal_ends_mean_exact(spark: SparkSession, tmp_path: Path) -> N
                     assert ends[0] < ends[1]
             if name == "rare":
                 hits = count_interval(w[x > 0], 5.0)
-                assert (row["hits_low"], row["hits_high"]) == pytest.approx(hits, rel=1e-6)
+                assert (row["hits_low"], row["hits_high"]) == pytest.approx(hits, rel=1e-5)
     assert any(row["sum_rare"] == 0 < row["sum_rare_high"] for row in found.values()), "one that has seen zeros alone"
 
 

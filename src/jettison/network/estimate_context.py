@@ -40,8 +40,8 @@ FACTS = (
     "high",
 )
 TOWARDS_LARGEST = 1 / 3
-_MEMORY = 0.9
-"""So much of a batch is left in the next one."""
+_FORGOTTEN = 0.1
+"""So much is forgotten with a batch, or less where it is small."""
 _ROUNDING = 1e-12
 
 
@@ -70,13 +70,14 @@ class Context:
         >>> round(wild.after(calm).high, 2), calm.after(wild).high
         (91.0, 101.0)
         """
+        memory = 1 - min(_FORGOTTEN, _ratio(batch.rows, self.rows))
         sums = {
-            name: _MEMORY * value + getattr(batch, name)
+            name: memory * value + getattr(batch, name)
             for name, value in asdict(self).items()
             if name not in ("low", "high")
         }
-        low = min(batch.low, batch.low + _MEMORY * (self.low - batch.low))
-        high = max(batch.high, batch.high + _MEMORY * (self.high - batch.high))
+        low = min(batch.low, batch.low + memory * (self.low - batch.low))
+        high = max(batch.high, batch.high + memory * (self.high - batch.high))
         return Context(**sums, low=low, high=high)
 
     def facts(self) -> dict[str, float]:

@@ -152,9 +152,10 @@ def _sum(of: str, kind: str, gives: str) -> Estimate:
         "o": "coalesce(try_divide(#9, #3), 0D)",
     }
     likely = {"c": f"@jump * {_LIKELY}"}
-    sizes = {way: f"(s.w + 0.5D) * coalesce(least(@most_{way}, s.c), 0D)" for way in ("up", "down")}
+    most = {"up": "greatest(@most_up, #11)", "down": "greatest(@most_down, -#10)"}
+    sizes = {way: f"(s.w + 0.5D) * coalesce(least({end}, s.c), 0D)" for way, end in most.items()}
     # of what is never negative the rows that were seen are a part
-    positive = f"s.t >= s.a * (1 - {_ROUNDING}D) AND @most_down = 0"
+    positive = f"s.t >= s.a * (1 - {_ROUNDING}D) AND @most_down = 0 AND #10 >= 0"
     seen = {"low": f"IF({positive}, greatest(s.low, least(s.t, double(#0))), s.low)"}
     ends = _ends(given, likely, {"b": _BEND, **sizes}, _BENDS, _ENDS, seen)
     near = f"round({total})" if kind in _WHOLE else total
@@ -195,7 +196,8 @@ def _avg(of: str, kind: str, gives: str) -> Estimate:
         "p": "#8 * @variance_share",
     }
     like = {"r": "coalesce(least(1D, try_divide(s.y, @variance)), 0D)"}
-    likely = {"c": _LIKELY, "gu": "greatest(@high - s.t, 0D)", "gd": "greatest(s.t - @low, 0D)"}
+    least, most = "#11", "#12"
+    likely = {"c": _LIKELY, "gu": f"greatest(@high, {most}) - s.t", "gd": f"s.t - least(@low, {least})"}
     # each size is moved towards the largest that there is on its side
     moved = "s.c * @{0} * pow(greatest(1D, coalesce(try_divide(s.{1}, @{0}), 1D)), {2}D)"
     ways = {
@@ -208,8 +210,8 @@ def _avg(of: str, kind: str, gives: str) -> Estimate:
     bends = {"b": _BEND, **sizes, "o": "coalesce(try_divide(s.y, s.a), 0D) / s.n"}
     mean = f"try_divide({total}, {rows})"
     inside = {
-        "low": "IF(@variance > 0, greatest(s.low, least(s.t, @low)), s.low)",
-        "high": "IF(@variance > 0, least(s.high, greatest(s.t, @high)), s.high)",
+        "low": f"IF(@variance > 0, greatest(s.low, least(@low, {least})), s.low)",
+        "high": f"IF(@variance > 0, least(s.high, greatest(@high, {most})), s.high)",
     }
     ends = _ends(given, varied, like, likely, ways, bends, _BENDS, _ENDS, inside)
     found = _of_thinned(partials, "try_divide(#0, #1)", mean, gives, ends, thinned="#8", more="#9")
