@@ -137,7 +137,7 @@ class Mine:
 @pytest.mark.parametrize(
     ("value", "named"),
     [
-        (Mine(), r"test_value_encoding\.Mine cannot be kept"),
+        (Mine(), r"test_value_encoding\.Mine, which cannot be kept"),
         ({"a": [1, defaultdict(int)]}, r"collections\.defaultdict \(at \['a'\]\[1\]\)"),
         (namedtuple("Pair", "x y")(1, 2), "Pair"),
         (len, "builtin_function_or_method"),

@@ -24,10 +24,7 @@ from zoneinfo import ZoneInfo
 
 MARK = b"J1"
 """What encoded values begin with; the number is that of this format."""
-PLAIN = (
-    "None, bool, int, float, str, bytes, bytearray, datetime, date, time, timedelta, Decimal, list, tuple, dict, "
-    "OrderedDict, Counter, set, frozenset, deque, and numbers and arrays of NumPy"
-)
+PLAIN = "numbers, texts, bytes, times, lists, tuples, dicts and sets"
 _LARGEST = 2**63
 _NUMPY_KINDS = "biufcMm"
 
@@ -70,8 +67,8 @@ def _written(value: Any, place: str) -> Any:
 def _refusal(kind: type, place: str) -> str:
     where = f" (at {place[:60]})" if place else ""
     return (
-        f"a value of type {kind.__module__}.{kind.__qualname__}{where} cannot be kept: make it of {PLAIN}, or ask for "
-        f"pickle with encoding='pickle'"
+        f"a value of type {kind.__module__}.{kind.__qualname__}{where}, which cannot be kept: make it of {PLAIN}, or "
+        f"ask for pickle with encoding='pickle'"
     )
 
 

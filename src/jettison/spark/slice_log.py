@@ -16,6 +16,7 @@ from jettison.errors import CheckpointError
 from jettison.network.band import Part
 from jettison.network.estimate_context import Context
 from jettison.network.marks import Mark
+from jettison.network.user_aggregates import pickled_before
 from jettison.spark.files import Folder
 
 _GROUPS = "slices.json"
@@ -89,6 +90,12 @@ def check_shape(last: SliceRecord | None, told: Mapping[str, str]) -> None:
     """What is kept must be of use to aggregates as they are now."""
     before = {} if last is None else last.shape
     for name, now in told.items():
+        if pickled_before(before.get(name, now), now):
+            raise CheckpointError(
+                f"aggregate {name!r}: the checkpoint keeps values that pickle wrote ({before[name]}), which could run "
+                f"any code when they are read: if nobody else can write to the checkpoint, go on with "
+                f"jt.aggregate(..., encoding='pickle'), else start with a new checkpoint."
+            )
         if before.get(name, now) != now:
             raise CheckpointError(
                 f"aggregate {name!r}: the checkpoint keeps {before[name]}, and now it is {now}: declare the aggregate "

@@ -20,7 +20,7 @@ from jettison.network.estimates import HIGH, LOW, MORE, WEIGHT, Estimate, estima
 from jettison.network.operators import Aggregate, CountAggregate
 from jettison.network.schema import quoted
 from jettison.network.slices import SliceGroup
-from jettison.network.user_aggregates import Own, with_functions
+from jettison.network.user_aggregates import Own, encoding_label, with_functions
 from jettison.network.windows import END, START
 from jettison.spark.drops import HIDDEN, IDENTITY, TIME
 from jettison.spark.reasons import reason_of
@@ -243,7 +243,7 @@ class _Named:
 
 def _own(aggregate: Aggregate | CountAggregate, name: str, own: Own, order: str, parsed: dict[str, Column]) -> _Named:
     """Put the columns of an aggregate of the user's own under their names."""
-    label = f"{aggregate.name}.{name} of ({', '.join(own.columns)})"
+    label = f"{aggregate.name}.{name} of ({', '.join(own.columns)}){encoding_label(own)}"
     column = _column(label)
     try:
         kind = DataType.fromDDL(own.type)
