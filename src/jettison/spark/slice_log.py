@@ -13,7 +13,9 @@ from dataclasses import asdict, dataclass, field, replace
 
 from jettison.errors import CheckpointError
 from jettison.network.band import Part
+from jettison.network.estimate_context import Context
 from jettison.network.marks import Mark
+from jettison.network.user_aggregates import pickled_before
 from jettison.spark.presence import Presence
 
 
@@ -32,6 +34,7 @@ class SliceRecord:
     """A group's state after a batch; `shape` says in words what slices hold and which windows are made of them.
 
     `unwanted` names parts that were kept for aggregates that are declared no more: they go with the next record.
+    `context` has what is known of the values of estimated columns.
     """
 
     batch: int
@@ -41,6 +44,7 @@ class SliceRecord:
     gone: tuple[str, ...] = ()
     before: int | None = None
     unwanted: tuple[str, ...] = ()
+    context: Mapping[str, Context] = field(default_factory=dict)
 
     def to_json(self) -> str:
         return json.dumps({name: value for name, value in asdict(self).items() if name != "unwanted"})
@@ -50,7 +54,9 @@ class SliceRecord:
         content = json.loads(text)
         marks = {name: Mark(**each) for name, each in content["marks"].items()}
         parts = tuple(SlicePart(**{**each, "of": tuple(each["of"])}) for each in content["parts"])
-        return cls(content["batch"], content["shape"], marks, parts, tuple(content["gone"]), content["before"])
+        context = {name: Context(**each) for name, each in content.get("context", {}).items()}
+        gone = tuple(content["gone"])
+        return cls(content["batch"], content["shape"], marks, parts, gone, content["before"], context=context)
 
 
 def still_wanted(record: SliceRecord | None, names: Collection[str]) -> SliceRecord | None:
@@ -67,6 +73,12 @@ def check_shape(last: SliceRecord | None, told: Mapping[str, str], presence: Pre
     """What is kept must be of use to aggregates as they are now; those without a name begin anew where it is not."""
     before = {} if last is None else last.shape
     for name, now in told.items():
+        if pickled_before(before.get(name, now), now):
+            raise CheckpointError(
+                f"aggregate {name!r}: the checkpoint keeps values that pickle wrote ({before[name]}), which could run "
+                f"any code when they are read: if nobody else can write to the checkpoint, go on with "
+                f"jt.aggregate(..., encoding='pickle'), else start with a new checkpoint."
+            )
         if before.get(name, now) != now:
             if presence is not None and presence.unnamed(name):
                 presence.begin_anew(name, f"the checkpoint keeps {before[name]}, and now it is {now}")

@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from jettison.network.band import still_needed, to_merge
+from jettison.network.estimate_context import Context, context_metrics, observed_context, remembered
 from jettison.network.expressions import multiplies
 from jettison.network.graph import Graph
 from jettison.network.marks import BatchMarks, Mark, first_mark
@@ -58,6 +59,7 @@ class _Written:
     came: int = 0
     groups: Mapping[str, GroupSample] = field(default_factory=dict)
     unneeded: Mapping[str, int] = field(default_factory=dict)
+    context: Mapping[str, Context] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -243,7 +245,9 @@ class BatchSlices:
             parts = self._parts(member.name, new)
             found = [each for each in parts if each.to_us >= first and each.from_us < last]
         if found:
-            made = results(shape, member, self._read(shape, found), closing)
+            base = self._bases[shape.group.name]
+            context = {} if base is None else base.context
+            made = results(shape, member, self._read(shape, found), closing, context)
             return self._failing.watched(member.name, made) if member.name in shape.failing else made
         return self._store.no_results(
             member.name,
@@ -285,6 +289,8 @@ class BatchSlices:
             for index, member in enumerate(dropping)
             for sql in [unneeded(self._members[member][0], self.fates[member], firsts[member])]
         ]
+        for place, sums in enumerate(shape.contexts.values()):
+            others += context_metrics(place, sums)
         few = self._few(shape, of)
         seen, written = self._write(shape, name, slices, kept, others, needed, few=few)
         self._state.saw(of, seen.get("rows") or 0)
@@ -295,7 +301,9 @@ class BatchSlices:
         groups = {member: sample for member, sample in sizes.items() if sample is not None}
         timeless_rows, came = (seen.get(each) or 0 for each in ("timeless", "came"))
         lost = {member: seen.get(f"lost{index}") or 0 for index, member in enumerate(dropping)}
-        return _Written(name, of, part, seen.get("newest"), counts, timeless_rows, came, groups, lost)
+        context = {each: observed_context(place, seen) for place, each in enumerate(shape.contexts)}
+        known = {each: value for each, value in context.items() if value is not None}
+        return _Written(name, of, part, seen.get("newest"), counts, timeless_rows, came, groups, lost, known)
 
     def _counts_unneeded(self, member: str, of: tuple[str, ...]) -> bool:
         """Whether rows are counted of which no window is kept; not of very many slices, for that takes time."""
@@ -369,8 +377,10 @@ class BatchSlices:
             for member in shape.group.members
         }
         gone = names - {part.name for part in live}
+        context = remembered({} if base is None else base.context, [each.context for each in written])
+        before_this = None if base is None else base.batch
         return SliceRecord(
-            self._batch, shape.told(), marks, tuple(live), tuple(sorted(gone)), None if base is None else base.batch
+            self._batch, shape.told(), marks, tuple(live), tuple(sorted(gone)), before_this, context=context
         )
 
     def _needed_us(self, names: Iterable[str]) -> int | None:

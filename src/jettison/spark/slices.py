@@ -14,11 +14,13 @@ from pyspark.sql.types import DataType, StructType
 
 from jettison.errors import NetworkError, StartError
 from jettison.network.aggregates import Call, Recipe, parse_call, recipe
+from jettison.network.estimate_context import COLUMN as CONTEXT
+from jettison.network.estimate_context import Context, fact, facts_sql
 from jettison.network.estimates import HIGH, LOW, MORE, WEIGHT, Estimate, estimate
 from jettison.network.operators import Aggregate, CountAggregate
 from jettison.network.schema import quoted
 from jettison.network.slices import SliceGroup
-from jettison.network.user_aggregates import Own, with_functions
+from jettison.network.user_aggregates import Own, encoding_label, with_functions
 from jettison.network.windows import END, START
 from jettison.spark.drops import HIDDEN, IDENTITY, TIME
 from jettison.spark.reasons import reason_of
@@ -44,7 +46,7 @@ class Shape:
     of a result, and `used` those of partials; `schema` is that of slices as they are kept. A column is called after
     what is in it: slices stay readable when an aggregate joins or leaves the group. Of aggregates of the user's own,
     which SQL cannot say, the texts are names, and `parsed` has their columns; `failing` says by aggregate why a window
-    failed.
+    failed. `contexts` has, by column that is estimated, what is observed of new slices.
     """
 
     group: SliceGroup
@@ -53,6 +55,7 @@ class Shape:
     used: Mapping[str, tuple[str, ...]]
     schema: StructType = field(default_factory=StructType)
     failing: Mapping[str, str] = field(default_factory=dict)
+    contexts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     parsed: dict[str, Column] = field(default_factory=dict, compare=False, repr=False)
 
     def sql(self, text: str) -> Column:
@@ -85,7 +88,9 @@ def shape_of(group: SliceGroup, rows: DataFrame) -> Shape:
             f"let functions in .apply() before it keep column {WEIGHT!r}."
         )
     made = columns_of(group.members, rows, _ORDER)
-    shape = Shape(group, made.partials, made.finals, made.used, failing=made.failing, parsed=made.parsed)
+    shape = Shape(
+        group, made.partials, made.finals, made.used, failing=made.failing, contexts=made.contexts, parsed=made.parsed
+    )
     kept = kept_slices(shape, sliced(shape, rows))
     return replace(shape, partials=of_same_types(made.partials, kept.schema), schema=kept.schema)
 
@@ -98,6 +103,7 @@ class Made:
     finals: dict[str, tuple[str, ...]]
     used: dict[str, tuple[str, ...]]
     failing: dict[str, str]
+    contexts: dict[str, dict[str, str]]
     parsed: dict[str, Column]
 
 
@@ -116,6 +122,7 @@ def columns_of(members: Sequence[Aggregate | CountAggregate], rows: DataFrame, o
     finals: dict[str, tuple[str, ...]] = {}
     used: dict[str, tuple[str, ...]] = {}
     failing: dict[str, str] = {}
+    contexts: dict[str, dict[str, str]] = {}
     parsed: dict[str, Column] = {}
     for member in members:
         results = _analysed(member, rows)
@@ -141,15 +148,18 @@ def columns_of(members: Sequence[Aggregate | CountAggregate], rows: DataFrame, o
                 partials.setdefault(column, (partial.sql, _filled(partial.merge, names)))
             made.append(f"CAST({_filled(how.final, names)} AS {kind}) AS {quoted(name)}")
             if isinstance(how, Estimate):
+                if how.about:
+                    contexts.setdefault(how.about, {each: _filled(sql, names) for each, sql in how.sums.items()})
+                place = list(contexts).index(how.about) if how.about else 0
                 intervals += [
-                    f"{_filled(end, names)} AS {quoted(name + called)}"
+                    f"{_with_facts(_filled(end, names), place)} AS {quoted(name + called)}"
                     for called, end in ((LOW, how.low), (HIGH, how.high))
                 ]
         finals[member.name], used[member.name] = (*made, *intervals), tuple(dict.fromkeys(columns))
         if member.name in failing:
             reasons = [parsed[f"{text} failed"] for text in made if f"{text} failed" in parsed]
             parsed[failing[member.name]] = F.coalesce(*reasons).alias(FAILED)
-    return Made(partials, finals, used, failing, parsed)
+    return Made(partials, finals, used, failing, contexts, parsed)
 
 
 def sliced(shape: Shape, rows: DataFrame) -> DataFrame:
@@ -173,10 +183,17 @@ def merged(shape: Shape, slices: DataFrame) -> DataFrame:
     return _grouped(shape, slices, SLICE)
 
 
-def results(shape: Shape, aggregate: Aggregate, slices: DataFrame, closing: tuple[int, int] | None = None) -> DataFrame:
+def results(
+    shape: Shape,
+    aggregate: Aggregate,
+    slices: DataFrame,
+    closing: tuple[int, int] | None = None,
+    context: Mapping[str, Context] | None = None,
+) -> DataFrame:
     """The results of windows, from slices: of those that begin between two times, or of all.
 
-    With aggregates of the user's own they have column FAILED, to be observed and left out.
+    With aggregates of the user's own they have column FAILED, to be observed and left out. `context` says what is known
+    of estimated columns.
     """
     window = aggregate.window
     first, last = (None, None) if closing is None else map(number, closing)
@@ -199,7 +216,10 @@ def results(shape: Shape, aggregate: Aggregate, slices: DataFrame, closing: tupl
     missing = [f"{column} IS NULL" for column in by]  # a hash passes nulls over, and (7, null) is not (null, 7)
     hidden = [f"xxhash64({', '.join([*by, *missing, _START])}) AS {IDENTITY}", f"timestamp_micros({_START}) AS {TIME}"]
     failing = [shape.failing[aggregate.name]] if aggregate.name in shape.failing else []
-    return _grouped(shape, started, _START).select(*map(shape.sql, [*visible, *hidden, *failing]))
+    grouped = _grouped(shape, started, _START)
+    if shape.contexts:
+        grouped = grouped.withColumn(CONTEXT, F.expr(facts_sql(list(shape.contexts), context or {}, ROWS)))
+    return grouped.select(*map(shape.sql, [*visible, *hidden, *failing]))
 
 
 def number(value_us: int) -> str:
@@ -223,7 +243,7 @@ class _Named:
 
 def _own(aggregate: Aggregate | CountAggregate, name: str, own: Own, order: str, parsed: dict[str, Column]) -> _Named:
     """Put the columns of an aggregate of the user's own under their names."""
-    label = f"{aggregate.name}.{name} of ({', '.join(own.columns)})"
+    label = f"{aggregate.name}.{name} of ({', '.join(own.columns)}){encoding_label(own)}"
     column = _column(label)
     try:
         kind = DataType.fromDDL(own.type)
@@ -296,7 +316,16 @@ def _filled(template: str, columns: list[str]) -> str:
     >>> _filled("try_divide(#0, #1)", ["_jt_p1", "_jt_p2"])
     'try_divide(_jt_p1, _jt_p2)'
     """
-    return re.sub(r"#(\d)", lambda found: columns[int(found[1])], template)
+    return re.sub(r"#(\d+)", lambda found: columns[int(found[1])], template)
+
+
+def _with_facts(template: str, place: int) -> str:
+    """A template with what is known of the column at a place.
+
+    >>> _with_facts("least(@share, 1D)", 0)
+    'least(get(_jt_context, 1), 1D)'
+    """
+    return re.sub(r"@(\w+)", lambda found: fact(place, found[1]), template)
 
 
 def direct(group: SliceGroup, shape: Shape, rows: Mapping[tuple[str, ...], DataFrame]) -> dict[str, DataFrame]:
