@@ -14,13 +14,17 @@ from jettison.network.durations import duration_ms
 from jettison.network.graph import Graph
 from jettison.network.kafka import Kafka
 from jettison.plan.shedders import SEMANTIC
+from jettison.spark.alive import close_abandoned, remember
 from jettison.spark.aside import ShedSinks
 from jettison.spark.batch import BatchRunner
 from jettison.spark.checkpoint import Checkpoint
 from jettison.spark.checks import check_compiles, check_keys, check_paths, check_sinks, check_statics, opened
+from jettison.spark.closing import Step, close_all
+from jettison.spark.connect import named_parts, refuse_connect
 from jettison.spark.count_state import CountState
 from jettison.spark.join_state import JoinState
 from jettison.spark.metrics import Metrics
+from jettison.spark.owners import Owners
 from jettison.spark.reading import Reader
 from jettison.spark.run import Run
 from jettison.spark.sinks import ParquetSink, as_sink
@@ -58,7 +62,8 @@ def start(
     sources
         A streaming DataFrame, or a Kafka topic, for every source that is not declared with one.
     sinks
-        A sink, a Kafka topic, or a function of (DataFrame, batch id), for every output.
+        A sink, a Kafka topic, or a function of (DataFrame, batch id), for every output. A parquet folder belongs to
+        the run that has written there: with another checkpoint the start is refused (see `jt.parquet`).
     checkpoint
         Where the run keeps what it needs to go on after a failure; a temporary folder when left out.
     shedding
@@ -85,8 +90,9 @@ def start(
     live
         Show a line with the state of the run in the terminal.
     spark
-        The session, where no DataFrame tells it; by default the active one.
+        The session, where no DataFrame tells it; by default the active one. Spark Connect is refused.
     """
+    refuse_connect({"spark=": spark, **named_parts("source", sources), **named_parts("table", statics)})
     graph = network.graph if isinstance(network, Network) else network
     graph = graph if stale is None else graph.with_stale(stale)
     graph, frames, spark = opened(graph, sources or {}, spark)
@@ -96,16 +102,20 @@ def start(
     chosen = check_sinks(graph, sinks or {})
     shed_sinks = ShedSinks(graph, on_shed or {})
     rejects_sink = None if rejects is None else as_sink("rejects", rejects)
-    check_paths({**chosen, **{f"on_shed {n}": s for n, s in shed_sinks.sinks.items()}, "rejects": rejects_sink})
+    aside_sinks = {**{f"on_shed {n}": s for n, s in shed_sinks.sinks.items()}, "rejects": rejects_sink}
+    written = {**{f"output {name!r}": sink for name, sink in chosen.items()}, **aside_sinks}
+    check_paths(written)
     tables = check_statics(graph, statics or {})
-    kept = check_compiles(spark, graph, frames, tables)
+    kept = check_compiles(spark, graph, frames, tables, chosen)
     check_keys(graph, tables)
     if profile is not None:
         profile.check(graph)
         profile = profile.completed(graph)
+    close_abandoned()
     folder = Checkpoint(checkpoint or tempfile.mkdtemp(prefix="jettison-"), graph, spark)
-    metrics, runner, reader = None, None, None
+    metrics, runner, reader, owners = None, None, None, None
     try:
+        owners = Owners(spark, folder, graph.name, written)
         metrics = None if metrics_port is None else Metrics(metrics_port)
         aside = rejects_sink or ParquetSink(f"{folder.path}/rejects")
         check_kinds(folder.state_folder, kept.kinds)
@@ -117,11 +127,13 @@ def start(
         runner = BatchRunner(spark, graph, chosen, tables, aside, shed_sinks, joins, slices, counts)
         reader = Reader(spark, graph, folder, countable=all(is_bare(frame) for frame in frames.values()))
         run = Run(spark, graph, runner, reader, tables, settings, folder, profile, shared, metrics, live, slices)
+        owners.take()
         run.begin(frames)
+        remember(run)
         return run
     except BaseException:
-        for part in (metrics, runner, reader):
-            if part is not None:
-                part.close()
-        folder.close()
+        opened_parts: list[Step] = [("closing", part.close) for part in (metrics, runner, reader) if part is not None]
+        if owners is not None:
+            opened_parts.append(("giving parquet folders back", owners.release))
+        close_all([*opened_parts, ("releasing the checkpoint", folder.close)])
         raise

@@ -12,7 +12,7 @@ _LEAST_INTERVAL_S = 0.05
 class TopicSample:
     """One topic at the end of a batch: arrivals per second, and how many records, and seconds, its reader is behind.
 
-    The rate is that up to `at_s`, since the look before.
+    The rate is that up to `at_s` (of a clock that never jumps), since the look before.
     """
 
     rows_per_s: float
