@@ -27,3 +27,7 @@ class SourceError(JettisonError):
 
 class SinkError(JettisonError):
     """The sink of an output failed; the batch is not committed and will be repeated by the next start."""
+
+
+class SessionError(JettisonError):
+    """The Spark session, or the driver's JVM, ended before the run did."""

@@ -32,6 +32,7 @@ from jettison.network.operators import (
     WithColumns,
     kind_of,
 )
+from jettison.network.reserved import added
 from jettison.network.schema import as_ddl, check_names
 
 if TYPE_CHECKING:
@@ -339,6 +340,8 @@ def _columns_of(operator: Operator, found: dict[str, Columns], coming: Sequence[
     elif isinstance(operator, Apply):
         check_names(element, operator.columns or ())
         return operator.columns
+    elif isinstance(operator, Output) and (fault := added(element, here or (), quality=operator.quality)):
+        raise NetworkError(fault)
     return here
 
 

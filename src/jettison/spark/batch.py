@@ -24,6 +24,7 @@ from jettison.plan.window_arcs import WindowArcs
 from jettison.spark.aside import ShedSinks, put_aside, raw_aside, rows_aside
 from jettison.spark.compile import Compiler
 from jettison.spark.count_state import CountState
+from jettison.spark.describe import part
 from jettison.spark.drops import ALL, HIDDEN, TIME, passes
 from jettison.spark.join_reach import Seen
 from jettison.spark.join_state import JoinState
@@ -91,7 +92,7 @@ class BatchRunner:
         if self._presence is not None:
             self._presence.begin(batch)
         slices = None if self._slices is None else self._slices.of_batch(batch, session)
-        asked = time.time()
+        asked = time.perf_counter()
         if slices is not None:
             slices.batch_rows = sum(rows.values())
             sight_us = self._sight.before(slices.marks.newest_us, slices.batch_rows)
@@ -102,7 +103,7 @@ class BatchRunner:
             slices.fates = plan.fates
             closing = windows_of_batch(self._graph, plan, slices.marks, slices.oldest_us())
             plan = for_batch(self._window_arcs, plan, slices.marks, sight_us)
-        drops_ms = 1000 * (time.time() - asked)
+        drops_ms = 1000 * (time.perf_counter() - asked)
         closed = self._closed_arcs(plan, rows, frozenset() if slices is None else slices.quiet)
         live = [output for output in self._graph.outputs if not closed.issuperset(self._graph.arcs_into(output.name))]
         shared = self._worth_sharing(live)
@@ -124,7 +125,7 @@ class BatchRunner:
         )
         jobs: dict[str, Future[Written]] = {}
         aside: dict[str, Future[float]] = {}
-        began = time.time()
+        began = time.perf_counter()
         count = not self._told_by_slices(plan)
         try:
             self._keep_first(compiler, closed, count=count)
@@ -143,7 +144,7 @@ class BatchRunner:
                 work = inheritable_thread_target(self._spark)(self._write)
                 jobs[output.name] = self._pool.submit(work, output.name, delivered, batch, observation, timed)
             aside = self._put_shed_aside(compiler, raw, batch, plan)
-            built = time.time()
+            built = time.perf_counter()
             finished = {name: self._finish(name, batch, job) for name, job in jobs.items()}
             for name, keeping in aside.items():
                 self._kept_aside(name, batch, keeping)
@@ -159,8 +160,9 @@ class BatchRunner:
             if self._presence is not None:
                 in_slices_us = None if count or slices is None else slices.newest_us
                 self._presence.saw(batch, measuring.seen_us(newest_us(), in_slices_us))
-            written = time.time()
-            measured = measuring.measured(finished)
+            written = time.perf_counter()
+            with part(self._spark, "measuring"):
+                measured = measuring.measured(finished)
             for kept in (joins, slices):
                 if kept is not None:
                     measured.late.update(kept.late)
@@ -181,7 +183,7 @@ class BatchRunner:
                     measured.timeless[self._graph.sources[0].name] = slices.timeless
             measured.parts_ms["window drops"] = drops_ms
             measured.parts_ms["building"] = 1000 * (built - began)
-            measured.parts_ms["measuring"] = 1000 * (time.time() - written)
+            measured.parts_ms["measuring"] = 1000 * (time.perf_counter() - written)
             measured.parts_ms.update({f"on_shed {name}": keeping.result() for name, keeping in aside.items()})
             self._keep_rejected([name for name, count in measured.rejected.items() if count > 0], raw, batch, plan)
             return measured
@@ -239,9 +241,10 @@ class BatchRunner:
         return frozenset(name for name in self.shared if len(readers_below(self._graph, name) - idle) > 1)
 
     def _write(self, name: str, rows: DataFrame, batch: int, observation: Observation, timed: bool) -> Written:
-        started_s = time.time()
-        self._sinks[name].write(rows, batch)
-        return Written(observation, timed, started_s, time.time())
+        began = time.perf_counter()
+        with part(self._spark, f"output {name}"):
+            self._sinks[name].write(rows, batch)
+        return Written(observation, timed, 1000 * (time.perf_counter() - began), time.time())
 
     def _finish(self, name: str, batch: int, job: Future[Written]) -> Written:
         try:
@@ -260,9 +263,16 @@ class BatchRunner:
         started = {}
         for name, arcs in self._on_shed.of(plan.arcs).items():
             frames = [self._shed_rows(compiler, raw, arc, plan) for arc in arcs]
-            work = inheritable_thread_target(self._spark)(_timed_aside)
-            started[name] = self._pool.submit(work, self._on_shed.sinks[name], frames, batch)
+            work = inheritable_thread_target(self._spark)(self._timed_aside)
+            started[name] = self._pool.submit(work, name, frames, batch)
         return started
+
+    def _timed_aside(self, name: str, frames: Sequence[DataFrame], batch: int) -> float:
+        """Keep rows; how long that took, in milliseconds."""
+        began = time.perf_counter()
+        with part(self._spark, f"on_shed {name}"):
+            put_aside(self._on_shed.sinks[name], frames, batch)
+        return 1000 * (time.perf_counter() - began)
 
     def _shed_rows(self, compiler: Compiler, raw: Mapping[str, DataFrame], arc: str, plan: Plan) -> DataFrame:
         tail, inner, _ = arc.rpartition(">")
@@ -290,7 +300,8 @@ class BatchRunner:
             frames.append(raw_aside(source, bad, raw[name].columns, "does not parse"))
         if frames:
             try:
-                put_aside(self._rejects, frames, batch)
+                with part(self._spark, "rejects"):
+                    put_aside(self._rejects, frames, batch)
             except Exception as error:
                 raise SinkError(
                     f"rejects: keeping the rows of batch {batch} that do not parse failed ({type(error).__name__}: "
@@ -299,13 +310,6 @@ class BatchRunner:
 
     def _source(self, name: str) -> Source:
         return next(source for source in self._graph.sources if source.name == name)
-
-
-def _timed_aside(sink: Sink, frames: Sequence[DataFrame], batch: int) -> float:
-    """Keep rows; how long that took, in milliseconds."""
-    began = time.time()
-    put_aside(sink, frames, batch)
-    return 1000 * (time.time() - began)
 
 
 def _with_quality(output: Output, rows: DataFrame, plan: Plan, batch: int) -> DataFrame:

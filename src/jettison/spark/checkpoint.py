@@ -1,6 +1,7 @@
 """The checkpoint folder of a run: whose it is, who uses it, and what was learned.
 
 checkpoint/network.json   the network that it belongs to
+checkpoint/run.json       the identity of the run that goes on with it
 checkpoint/profile.json   costs and selectivities as last known
 checkpoint/plans/         the plan of each batch, written before it runs
 checkpoint/ledger/        what was shed
@@ -23,7 +24,7 @@ from pyspark.sql import SparkSession
 from jettison.errors import CheckpointError
 from jettison.network.graph import Graph
 from jettison.network.identity import network_identity
-from jettison.spark.files import open_folder, resolved
+from jettison.spark.files import Folder, open_folder, resolved
 from jettison.spark.logs import Ledger, PlanLog
 from jettison.statistics.profile import Profile
 
@@ -47,6 +48,11 @@ class Checkpoint:
         except BaseException:
             self.close()
             raise
+
+    @property
+    def folder(self) -> Folder:
+        """Its small files."""
+        return self._folder
 
     def close(self) -> None:
         """Let others use it."""

@@ -78,7 +78,7 @@ class BatchCounts:
 
     def __call__(self, aggregate: CountAggregate, rows: DataFrame | None) -> DataFrame:
         """Keep what comes to an aggregate; the results of the windows that it completes."""
-        name, began = aggregate.name, time.time()
+        name, began = aggregate.name, time.perf_counter()
         shape, parts = self._state.shapes[name], self._parts(name)
         if _due(parts):
             self._merging[name] = self._store.submit(self._merge, shape, parts)
@@ -86,7 +86,7 @@ class BatchCounts:
         if rows is not None:
             with explained(name, self._batch):
                 self._new[name], closing = self._append(shape, rows, parts)
-            self.parts_ms[name] = 1000 * (time.time() - began)
+            self.parts_ms[name] = 1000 * (time.perf_counter() - began)
         if not closing:
             self.quiet |= {name}
             return self._nothing(shape)

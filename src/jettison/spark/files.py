@@ -17,6 +17,7 @@ _PATTERN = re.compile(r"[\[\]{}*?\\]")
 class Folder(Protocol):
     """A folder of small text files. `write` replaces a file in one step: a reader sees the old or the new one.
 
+    `names` are those of files, `folders` those of folders, in a folder below this one ("": in this one).
     `delete` removes a file, or a folder with all that is in it; what is gone already is no fault.
     """
 
@@ -25,6 +26,8 @@ class Folder(Protocol):
     def write(self, name: str, text: str) -> None: ...
 
     def names(self, below: str) -> list[str]: ...
+
+    def folders(self, below: str) -> list[str]: ...
 
     def delete(self, name: str) -> None: ...
 
@@ -59,6 +62,10 @@ class LocalFolder:
         if not folder.is_dir():
             return []
         return sorted(path.name for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
+
+    def folders(self, below: str) -> list[str]:
+        folder = self._path / below
+        return sorted(path.name for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
 
     def delete(self, name: str) -> None:
         target = self._path / name
@@ -107,6 +114,12 @@ class HadoopFolder:
         files = [status for status in self._files.listStatus(self._at(below)) if status.isFile()]
         found = [str(status.getPath().getName()) for status in files]
         return sorted(name for name in found if not name.startswith(".") and not name.endswith((".draft", ".crc")))
+
+    def folders(self, below: str) -> list[str]:
+        folder = self._at(below) if below else self._jvm.org.apache.hadoop.fs.Path(self._path)
+        if not self._files.exists(folder):
+            return []
+        return sorted(str(each.getPath().getName()) for each in self._files.listStatus(folder) if each.isDirectory())
 
     def delete(self, name: str) -> None:
         self._files.delete(self._at(name), True)

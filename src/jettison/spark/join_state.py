@@ -25,6 +25,7 @@ from pyspark.sql.types import StructType
 from jettison.errors import CheckpointError, JettisonError, SinkError
 from jettison.network.band import Part, in_reach, to_merge, watermark_us
 from jettison.network.operators import StreamJoin
+from jettison.spark.describe import part as described_part
 from jettison.spark.drops import HIDDEN, IDENTITY, TIME
 from jettison.spark.files import Folder, as_it_stands
 from jettison.spark.join_log import SIDES, Record, Side
@@ -202,7 +203,8 @@ class JoinState:
         metrics = ("count(1) AS rows", f"min({at}) AS from_us", f"max({at}) AS to_us", f"{late} AS late")
         seen = Observation()
         observed = rows.observe(seen, *map(F.expr, metrics))
-        observed.write.mode("overwrite").parquet(f"{self._path}/{join.name}/{name}")
+        with described_part(self._spark, f"{'merging ' if level else ''}rows that wait at {join.name}"):
+            observed.write.mode("overwrite").parquet(f"{self._path}/{join.name}/{name}")
         found: dict[str, Any] = seen.get
         if not found["rows"]:
             return _Written(name, None)
@@ -220,10 +222,10 @@ class BatchJoins:
     kept: dict[str, Record | None] = field(default_factory=dict)
 
     def __call__(self, join: StreamJoin, left: DataFrame | None, right: DataFrame | None) -> DataFrame:
-        began = time.time()
+        began = time.perf_counter()
         found = self.state.joined(join, self.batch, (left, right))
         pairs, self.late[join.name], self.kept[join.name] = found
-        self.parts_ms[join.name] = 1000 * (time.time() - began)
+        self.parts_ms[join.name] = 1000 * (time.perf_counter() - began)
         return pairs
 
     def finish(self, seen: Seen) -> None:

@@ -17,7 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from jettison.control.alarm import InfeasibleAlarm
 from jettison.control.catch_up import SHED, UNBOUNDED, Backlog, most_rows
 from jettison.control.loop import LEAST_READ_SHARE, Controller, Settings
-from jettison.errors import JettisonError, SourceError, StartError
+from jettison.errors import JettisonError, SessionError, SourceError, StartError
 from jettison.network.estimated import weighed
 from jettison.network.graph import Graph
 from jettison.network.identity import network_identity
@@ -29,13 +29,17 @@ from jettison.plan.problem import Problem
 from jettison.plan.stale import Fresh
 from jettison.plan.window_decisions import decisions_of
 from jettison.plan.would import would_shed
+from jettison.spark.alive import end_query, failure_of, in_trigger, query_active, session_alive, wait_for_end
 from jettison.spark.batch import BatchRunner
 from jettison.spark.calibrate import LEAST_ROWS, assumed_profile, calibrate
 from jettison.spark.checkpoint import Checkpoint
 from jettison.spark.checkpoint_size import SizeWatch, size_of
+from jettison.spark.closing import Step, close_all
+from jettison.spark.describe import described, part, query_name
 from jettison.spark.freshness import Ages, count_fresh
 from jettison.spark.groups import count_groups
 from jettison.spark.kafka import hint
+from jettison.spark.leaving import leave_batch
 from jettison.spark.live import LiveView
 from jettison.spark.logs import Ledger, Logged, shed_entries
 from jettison.spark.metrics import Metrics
@@ -53,11 +57,12 @@ from jettison.statistics.estimators import Smoothed
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample
 
-log = logging.getLogger("jettison")
-
 _REMEMBER_EVERY = 20
 _HISTORY = 10_000
 _NEWEST_TRIGGERS = 2.0
+_BREAKING_OFF_S = 10.0
+
+_log = logging.getLogger("jettison")
 
 
 class Run:
@@ -104,7 +109,7 @@ class Run:
         self._backlog = Backlog(catch_up, settings.trigger_ms)
         self._limits: ReadLimits | None = None
         self._largest_rows = 0
-        self._ended_s: float | None = None
+        self._batch_ended_s: float | None = None
         self._totals = Totals(graph, settings.budget_us / 1000, notes=notes)
         self._alarm = InfeasibleAlarm(graph.name)
         self.history: deque[tuple[BatchSample, Plan]] = deque(maxlen=_HISTORY)
@@ -113,7 +118,8 @@ class Run:
         self._ages = Ages()
         self._after_s = 0.0  # what the batch before took for its records, after its outputs were written
         self._stopping = False
-        self._halted = False
+        self._breaking_off = False  # the query is being stopped, whatever a batch is doing
+        self._left = False  # the next batch has come, and is left to the next start
         self._failure: BaseException | None = None
         self._idle = threading.Condition()
         self._busy = False
@@ -124,8 +130,8 @@ class Run:
             None if metrics is None else SizeWatch(lambda: size_of(checkpoint.path, spark), metrics.checkpoint_size)
         )
         self._view = LiveView(self) if live else None
-        self._started = time.time()
-        self._ended: float | None = None
+        self._started_s = time.monotonic()
+        self._ended_s: float | None = None
         self._query: StreamingQuery | None = None
         self._columns: Mapping[str, Sequence[str] | None] = {}  # of sources that read files
 
@@ -133,7 +139,7 @@ class Run:
         """Start the one streaming query."""
         ordered = {source.name: sources[source.name] for source in self.graph.sources}
         self._columns = {name: frame.columns if reads_files(frame) else None for name, frame in ordered.items()}
-        name = f"jettison-{self.graph.name}-{id(self):x}"
+        name = query_name(self.graph.name, [each.name for each in self._spark.streams.active])
         writer = (
             merge(self.graph, sources)
             .writeStream.queryName(name)
@@ -149,8 +155,10 @@ class Run:
                     self._query = writer.start()
             else:
                 self._query = writer.start()
-        except AnalysisException as error:  # such as an aggregate before the network
+        except BaseException as error:
             self._close()
+            if not isinstance(error, AnalysisException):  # such as an aggregate before the network
+                raise
             names = ", ".join(repr(source.name) for source in self.graph.sources)
             raise StartError(f"network {self.graph.name!r}: {reason_of(error)} Sources: {names}.") from error
 
@@ -167,48 +175,61 @@ class Run:
 
     @property
     def is_active(self) -> bool:
-        return bool(self.query.isActive)
+        """Whether it goes on. Not when its Spark session has ended, or the driver's JVM is gone."""
+        return query_active(self._spark, self.query)
 
     def await_termination(self, timeout: float | None = None) -> bool:
-        """Wait until the run ends, at most `timeout` seconds. True when it has ended; raises when it failed."""
+        """Wait until the run ends, at most `timeout` seconds. True when it has ended; raises when it failed.
+
+        When its Spark session ends before it does, that is a failure too.
+        """
         try:
-            # fractions of a second are fine, whatever PySpark's annotation says
-            ended = self.query.awaitTermination(timeout)  # type: ignore[arg-type]
+            ended = wait_for_end(self._spark, self.query, timeout)
         except StreamingQueryException as error:
             self._close()
             raise self._explain(error) from error
-        if timeout is None or ended:
+        if ended:
+            self._end_without_session()
             self._close()
-            return True
-        return False
+            if self._failure is not None:
+                raise self._explain(self._failure) from self._failure
+        return ended
 
     def stop(self, patience_s: float = 60.0) -> None:
         """End the run between two batches. Raises when it had failed before.
 
         A batch that takes longer than `patience_s` is broken off: it is not committed, and the next start repeats it.
+        When the Spark session has ended already, this closes what is left.
         """
         self._stopping = True
         deadline = time.monotonic() + patience_s
-        while self.query.isActive and self.query.status["isTriggerActive"] and time.monotonic() < deadline:
+        while not self._left and time.monotonic() < deadline and in_trigger(self._spark, self.query):
             time.sleep(0.02)
         # asked now: a batch that stopping breaks off is no failure
-        failure = self._failure or (None if self._halted else self.query.exception())
-        self.query.stop()
+        failure = self._failure or failure_of(self.query)
+        self._breaking_off = True
+        end_query(self._spark, self.query)
         with self._idle:
             self._idle.wait_for(lambda: not self._busy, timeout=patience_s)  # nothing may write after closing
+        ended_before = self._end_without_session()
         self._close()
-        if failure is not None:
+        if failure is not None and not ended_before:
             raise self._explain(failure) from failure
 
     def report(self) -> Report:
         """What the run has done so far."""
-        seconds = (self._ended or time.time()) - self._started
+        seconds = (self._ended_s or time.monotonic()) - self._started_s
         # as it was obeyed: the loop's own copy may by now have its place on a newer road map
         plan = self.history[-1][1] if self.history else self.controller.plan
         return self._totals.report(seconds, plan, self.controller.infeasible)
 
     def ledger(self) -> DataFrame:
         """What was shed: batch, arc, rows in, rows shed, reason, plan row."""
+        if not session_alive(self._spark):
+            raise StartError(
+                f"network {self.graph.name!r}: the ledger is a DataFrame, and its Spark session has ended: ask before "
+                f"spark.stop(), or read the files in {self._checkpoint.path}/ledger."
+            )
         entries = self._checkpoint.ledger.entries()
         filled = ({"rows_would_shed": 0, **entry, "plan_row": float(entry["plan_row"])} for entry in entries)
         rows = [tuple(entry[name] for name in Ledger.NAMES) for entry in filled]
@@ -222,24 +243,52 @@ class Run:
         if self._closed:
             return
         self._closed = True
-        self._ended = time.time()
+        self._ended_s = time.monotonic()
+        steps: list[Step] = []
         if self._view is not None:
-            self._view.close()
+            steps.append(("ending the line in the terminal", self._view.close))
         if self._size is not None:
-            self._size.close()
+            steps.append(("ending the look at the checkpoint's size", self._size.close))
         if self.metrics is not None:
-            self.metrics.close()
+            steps.append(("closing the metrics server", self.metrics.close))
         if self._calibrated and self.controller.belief.believed:
-            self._checkpoint.remember(self.controller.profile, self._runner.shared)
-        self._runner.close()
-        self._reader.close()
-        for frame in self._persisted:
-            frame.unpersist()
-        self._checkpoint.close()
+            steps.append(("saving the costs, which the next start measures anew", self._remember))
+        steps += [("ending its threads", self._runner.close), ("letting go of the broker", self._reader.close)]
+        if session_alive(self._spark):
+            steps += [("letting go of a table", frame.unpersist) for frame in self._persisted]
+        close_all([*steps, ("releasing the checkpoint", self._checkpoint.close)])
+
+    def close_if_abandoned(self) -> None:
+        """Release everything if the Spark session has ended and nobody has closed the run since."""
+        if not self._closed and not session_alive(self._spark):
+            self._end_without_session()
+            self._close()
+
+    def _end_without_session(self) -> bool:
+        """Note that the session has ended before the run, if so; True then."""
+        if self._closed or session_alive(self._spark):
+            return isinstance(self._failure, SessionError)
+        with self._idle:
+            self._idle.wait_for(lambda: not self._busy, timeout=_BREAKING_OFF_S)
+        self._failure = self._failure or self._session_ended()
+        _log.warning("%s", self._failure)
+        return isinstance(self._failure, SessionError)
+
+    def _session_ended(self) -> SessionError:
+        return SessionError(
+            f"network {self.graph.name!r}: its Spark session has ended while it ran (spark.stop(), or the driver's JVM "
+            f"is gone). What is not committed is repeated: start again, in a new session, with checkpoint "
+            f"{self._checkpoint.path!r}; call run.stop() before spark.stop()."
+        )
+
+    def _remember(self) -> None:
+        self._checkpoint.remember(self.controller.profile, self._runner.shared)
 
     def _explain(self, error: BaseException) -> BaseException:
         if isinstance(self._failure, JettisonError):
             return self._failure
+        if not session_alive(self._spark):
+            return self._session_ended()
         names = ", ".join(repr(source.name) for source in self.graph.sources)
         detail = reason_of(self._failure or error)
         on_kafka = any(source.kafka is not None for source in self.graph.sources)
@@ -252,32 +301,39 @@ class Run:
     def _on_batch(self, frame: DataFrame, batch: int) -> None:
         if self._stopping:
             # the batch before is committed and this one has written nothing: the next start begins with it
-            self._halted = True
-            raise JettisonError(f"batch {batch} is left to the next start")
+            self._left = True
+            leave_batch(self._spark, self.query)
         with self._idle:
             self._busy = True
+        broken_off = False
         try:
-            self._run_batch(frame, batch)
+            with described(self._spark, f"{self.graph.name}: batch {batch}"):
+                self._run_batch(frame, batch)
         except BaseException as error:
-            self._failure = error
-            raise
+            broken_off = self._breaking_off and session_alive(self._spark)
+            if not broken_off:
+                self._failure = error if session_alive(self._spark) else self._session_ended()
+                raise
         finally:
             with self._idle:
                 self._busy = False
                 self._idle.notify_all()
+        if broken_off:
+            leave_batch(self._spark, self.query)
 
     def _run_batch(self, frame: DataFrame, batch: int) -> None:
-        began = time.time()
+        began, started_ms = time.monotonic(), 1000 * time.time()  # durations are never of the wall clock, which jumps
         interval_ms = self.settings.trigger_ms if self._previous_ms is None else 1000 * began - self._previous_ms
         self._previous_ms = 1000 * began
         self._learn_bookkeeping()
         logged = self._checkpoint.plans.read(batch)
         obeyed = logged is not None and logged.network in ("", self._identity)
         if logged is not None and not obeyed:
-            log.warning(
+            _log.warning(
                 "network %s: batch %d was planned for other operators and is planned anew", self.graph.name, batch
             )
-        reading = self._reader.size(frame, batch) if logged is None else self._reader.again(logged, batch)
+        with part(self._spark, "counting rows"):
+            reading = self._reader.size(frame, batch) if logged is None else self._reader.again(logged, batch)
         if self._calibrated:
             self._judge_backlog(reading.rows)
         if logged is None and self._calibrated and not self._dry_run and not self._backlog.keeps_all:
@@ -287,17 +343,19 @@ class Run:
         calibrating_s = 0.0
         enough = sum(rows.values()) >= LEAST_ROWS or (self._totals.over_budget > 1 and any(rows.values()))
         if not self._calibrated and enough:
-            before = time.time()
-            self._calibrate(raw, rows)
-            calibrating_s = time.time() - before
+            before = time.monotonic()
+            with part(self._spark, "calibration"):
+                self._calibrate(raw, rows)
+            calibrating_s = time.monotonic() - before
         if logged is None or not obeyed:
-            now_ms = 1000 * time.time()
-            fresh = self._fresh(raw, reading, now_ms / 1000) if self._calibrated else None
+            now_ms = 1000 * time.monotonic()
+            fresh = self._fresh(raw, reading) if self._calibrated else None
             if self._calibrated and (unknown := self.controller.groups_to_count(rows)):
-                before = time.time()
-                counted = count_groups(self.graph, raw, rows, self._statics, self._runner.known, unknown)
+                before = time.monotonic()
+                with part(self._spark, "counting groups"):
+                    counted = count_groups(self.graph, raw, rows, self._statics, self._runner.known, unknown)
                 self.controller.groups.update(counted)
-                calibrating_s += time.time() - before  # once after a start: no batch takes that
+                calibrating_s += time.monotonic() - before  # once after a start: no batch takes that
             marks = self._marks(batch)
             held = "catching up" if self._backlog.keeps_all else None
             decided = self.controller.decide(rows, now_ms, fresh=fresh, marks=marks, skipped=reading.skipped, held=held)
@@ -326,14 +384,14 @@ class Run:
             self.controller.resume(plan)
             if self._shadow is not None and would is not None:
                 self._shadow.resume(would)
-        ready = time.time()
+        ready = time.monotonic()
         shown = self._with_counted_shares(raw, batch, plan, reading)
         measured = self._runner.run(raw, batch, shown, rows)
-        ended = time.time()
+        ended = time.monotonic()
         overhead_ms = self._bookkeeping_ms.get() or 0.0
         sample = BatchSample(
             batch=batch,
-            started_ms=1000 * began,
+            started_ms=started_ms,
             interval_ms=interval_ms,
             duration_ms=1000 * (ended - began - calibrating_s + self._after_s) + overhead_ms,
             rows_in=rows,
@@ -374,11 +432,11 @@ class Run:
         self._largest_rows = max(self._largest_rows, sum(rows.values()))
         if self._limits is not None:
             self._limits.set(self._query, self._next_bounds(rows))
-        self._ended_s = time.monotonic()
+        self._batch_ended_s = time.monotonic()
         believed = self._calibrated and self.controller.belief.believed
         if believed and (on_trial or batch % _REMEMBER_EVERY == 0):
-            self._checkpoint.remember(self.controller.profile, self._runner.shared)
-        self._after_s = time.time() - ended
+            self._remember()
+        self._after_s = time.monotonic() - ended
 
     def _shadow_of(self, profile: Profile) -> Controller | None:
         """Who plans in a dry run: as if it were obeyed, and learning that it was not."""
@@ -406,7 +464,7 @@ class Run:
 
     def _judge_backlog(self, rows: Mapping[str, int]) -> None:
         """Tell whether this batch is part of a backlog."""
-        waited_ms = 0.0 if self._ended_s is None else 1000 * (time.monotonic() - self._ended_s)
+        waited_ms = 0.0 if self._batch_ended_s is None else 1000 * (time.monotonic() - self._batch_ended_s)
         load_us = Problem(self.graph, self.controller.profile, rows, self.settings.budget_us).load_us
         self._backlog.begins(waited_ms=waited_ms, load_us=load_us, budget_us=self.settings.budget_us)
 
@@ -458,28 +516,29 @@ class Run:
                 self._shadow.resume(last.would)
         return self._slices.marks(batch)
 
-    def _fresh(self, raw: Mapping[str, DataFrame], reading: Reading, now_s: float) -> Fresh | None:
+    def _fresh(self, raw: Mapping[str, DataFrame], reading: Reading) -> Fresh | None:
         """What of a batch is not stale, where some of it may be, there is too much of it, and there is time to look.
 
         Where stale records were passed over by their offsets, there will hardly be others.
         """
         rows = dict(reading.rows)
-        limits = {} if any(reading.stale.values()) else self._stale_limits(rows, now_s)
-        self._ages.planned(now_s)
+        limits = {} if any(reading.stale.values()) else self._stale_limits(rows)
+        self._ages.planned(time.monotonic())
         if self._backlog.skips:  # of sources that cannot be passed over unread, old rows are dropped as if stale
             newest_s = _NEWEST_TRIGGERS * self.settings.trigger_ms / 1000
             timed = [source.name for source in self.graph.sources if source.event_time is not None]
             old = {name: newest_s for name in timed if name not in self._reader.skippable}
             if old:
-                return count_fresh(self.graph, raw, rows, {**limits, **old}, now_s, self._runner.known)
+                return count_fresh(self.graph, raw, rows, {**limits, **old}, time.time(), self._runner.known)
         if not limits or not self.controller.can_look(rows):
             return None
-        return count_fresh(self.graph, raw, rows, limits, now_s, self._runner.known)
+        with part(self._spark, "looking for stale rows"):
+            return count_fresh(self.graph, raw, rows, limits, time.time(), self._runner.known)
 
-    def _stale_limits(self, rows: Mapping[str, int], now_s: float) -> Mapping[str, float]:
+    def _stale_limits(self, rows: Mapping[str, int]) -> Mapping[str, float]:
         """How old rows may be, by arc; nothing while there is no overload, or no row can be as old as that."""
         limits = self.controller.stale_limits
-        return limits if self._ages.may_be_stale(limits, now_s) and self.controller.overloaded(rows) else {}
+        return limits if self._ages.may_be_stale(limits, time.monotonic()) and self.controller.overloaded(rows) else {}
 
     def _passing_over(self, reading: Reading, batch: int) -> Reading:
         """Leave records unread that are stale, in an overload, and more of them when reading alone is too much.
@@ -491,7 +550,7 @@ class Run:
         names = frozenset(name for name in names if decisions.by_chance(name))  # windows would be made of what is left
         names -= weighed(self.graph)  # of a record that was never looked at nobody knows whom it could stand for
         now_s = time.time()
-        limits = self._stale_limits(reading.rows, now_s)
+        limits = self._stale_limits(reading.rows)
         younger_s = {name: now_s - limit for name, limit in limits.items() if name in names}
         without_stale = self._reader.skipping_stale(reading, younger_s, batch)
         if self.controller.may_skip(without_stale.rows, without_stale.skipped):

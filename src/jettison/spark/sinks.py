@@ -14,6 +14,7 @@ from jettison.network.kafka import Kafka
 from jettison.spark.kafka import KafkaSink
 
 BATCH_COLUMN = "batch"
+REFUSE, REPLACE = "refuse", "replace"
 
 
 class Sink(Protocol):
@@ -29,10 +30,20 @@ class Sink(Protocol):
 class ParquetSink:
     """One folder per batch, `path/batch=7`, replaced when the batch is repeated: no row is lost or doubled.
 
-    Read it with `spark.read.parquet(path)`; the batch is a column then.
+    Read it with `spark.read.parquet(path)`; the batch is a column then. The folder belongs to one run (`owners`): where
+    it has rows of another one, whose checkpoint is another, `on_other_run` says whether the start is refused or those
+    rows are deleted.
     """
 
     path: str
+    on_other_run: str = REFUSE
+
+    def __post_init__(self) -> None:
+        if self.on_other_run not in (REFUSE, REPLACE):
+            raise StartError(
+                f"parquet sink {self.path!r}: on_other_run={self.on_other_run!r} is not known: use 'refuse' or "
+                f"'replace'."
+            )
 
     def write(self, rows: DataFrame, batch: int) -> None:
         rows.write.mode("overwrite").parquet(f"{self.path.rstrip('/')}/{BATCH_COLUMN}={batch}")
@@ -103,9 +114,13 @@ def _first(rows: DataFrame, limit: int) -> list[Row]:
         kept.unpersist()
 
 
-def parquet(path: str) -> ParquetSink:
-    """Write parquet files, exactly once, one folder per batch."""
-    return ParquetSink(str(path))
+def parquet(path: str, *, on_other_run: str = REFUSE) -> ParquetSink:
+    """Write parquet files, exactly once, one folder per batch.
+
+    A folder with rows of another run (with another checkpoint) is refused at the start; with `on_other_run="replace"`
+    those rows are deleted then.
+    """
+    return ParquetSink(str(path), on_other_run)
 
 
 def console(rows: int = 10) -> ConsoleSink:

@@ -182,7 +182,7 @@ class BatchSlices:
         """Keep what comes to a group; the results of its aggregates."""
         shape = self._state.shapes[group.name]
         base = self._bases[group.name]
-        self._began[group.name] = time.time()
+        self._began[group.name] = time.perf_counter()
         self._writing[group.name] = [
             self._store.submit(self._append, shape, f"{self._batch}-{index}", names, rows)
             for index, (names, rows) in enumerate(inputs.items())
@@ -217,7 +217,7 @@ class BatchSlices:
                 self.timeless_in |= dict.fromkeys(each.of, each.timeless)
                 self.unneeded |= each.unneeded
             if name in self._began:
-                self.parts_ms[name] = 1000 * (time.time() - self._began[name])
+                self.parts_ms[name] = 1000 * (time.perf_counter() - self._began[name])
         self.failed = self._failing.counted()
 
     def close(self) -> None:

@@ -27,6 +27,7 @@ from pyspark.sql.types import (
 )
 
 from jettison.errors import JettisonError, SinkError
+from jettison.spark.describe import part as described_part
 from jettison.spark.files import Folder, LocalFolder, as_it_stands
 from jettison.spark.observed import observed
 from jettison.spark.reasons import reason_of
@@ -90,6 +91,10 @@ class SliceStore:
 
         A few slices come to the driver, which writes one file: on a local disk Hadoop's way takes 75 ms longer.
         """
+        with described_part(self._spark, f"{'merging ' if '-m' in part else ''}slices of {name}"):
+            self._write(name, part, slices, few=few)
+
+    def _write(self, name: str, part: str, slices: DataFrame, *, few: bool) -> None:
         if few and self._local:
             table, folder = slices.toArrow(), f"{self._folders[name]}/{part}"
             self._folder.delete(folder)

@@ -19,14 +19,18 @@ from jettison.network.kafka import Kafka
 from jettison.network.slices import slice_groups
 from jettison.plan.shedders import SEMANTIC
 from jettison.plan.window_decisions import decisions_of
+from jettison.spark.alive import close_abandoned, remember
 from jettison.spark.aside import ShedSinks
 from jettison.spark.batch import BatchRunner
 from jettison.spark.checkpoint import Checkpoint
 from jettison.spark.checks import check_compiles, check_keys, check_paths, check_sinks, check_statics, opened
+from jettison.spark.closing import Step, close_all
+from jettison.spark.connect import named_parts, refuse_connect
 from jettison.spark.count_state import CountState
 from jettison.spark.join_state import JoinState
 from jettison.spark.metrics import Metrics
 from jettison.spark.metrics_address import metrics_address
+from jettison.spark.owners import Owners
 from jettison.spark.presence import Presence
 from jettison.spark.reading import Reader
 from jettison.spark.run import Run
@@ -69,7 +73,8 @@ def start(
     sources
         A streaming DataFrame, or a Kafka topic, for every source that is not declared with one.
     sinks
-        A sink, a Kafka topic, or a function of (DataFrame, batch id), for every output.
+        A sink, a Kafka topic, or a function of (DataFrame, batch id), for every output. A parquet folder belongs to
+        the run that has written there: with another checkpoint the start is refused (see `jt.parquet`).
     checkpoint
         Where the run keeps what it needs to go on after a failure; a temporary folder when left out.
     shedding
@@ -104,8 +109,9 @@ def start(
     live
         Show a line with the state of the run in the terminal.
     spark
-        The session, where no DataFrame tells it; by default the active one.
+        The session, where no DataFrame tells it; by default the active one. Spark Connect is refused.
     """
+    refuse_connect({"spark=": spark, **named_parts("source", sources), **named_parts("table", statics)})
     address = metrics_address(metrics, metrics_port)
     graph = network.graph if isinstance(network, Network) else network
     graph = graph if stale is None else graph.with_stale(stale)
@@ -120,16 +126,20 @@ def start(
     chosen = check_sinks(graph, sinks or {})
     shed_sinks = ShedSinks(graph, on_shed or {})
     rejects_sink = None if rejects is None else as_sink("rejects", rejects)
-    check_paths({**chosen, **{f"on_shed {n}": s for n, s in shed_sinks.sinks.items()}, "rejects": rejects_sink})
+    aside_sinks = {**{f"on_shed {n}": s for n, s in shed_sinks.sinks.items()}, "rejects": rejects_sink}
+    written = {**{f"output {name!r}": sink for name, sink in chosen.items()}, **aside_sinks}
+    check_paths(written)
     tables = check_statics(graph, statics or {})
-    kept = check_compiles(spark, graph, frames, tables)
+    kept = check_compiles(spark, graph, frames, tables, chosen)
     check_keys(graph, tables)
     if profile is not None:
         profile.check(graph)
         profile = profile.completed(graph)
+    close_abandoned()
     folder = Checkpoint(checkpoint or tempfile.mkdtemp(prefix="jettison-"), graph, spark)
-    shown, runner, reader = None, None, None
+    shown, runner, reader, owners = None, None, None, None
     try:
+        owners = Owners(spark, folder, graph.name, written)
         shown = None if address is None else Metrics(graph, settings.budget_us / 1000, address)
         aside = rejects_sink or ParquetSink(f"{folder.path}/rejects")
         check_kinds(folder.state_folder, kept.kinds)
@@ -161,13 +171,15 @@ def start(
             catch_up=catch_up,
             dry_run=dry_run,
         )
+        owners.take()
         run.begin(frames)
+        remember(run)
         return run
     except BaseException:
-        for part in (shown, runner, reader):
-            if part is not None:
-                part.close()
-        folder.close()
+        opened_parts: list[Step] = [("closing", part.close) for part in (shown, runner, reader) if part is not None]
+        if owners is not None:
+            opened_parts.append(("giving parquet folders back", owners.release))
+        close_all([*opened_parts, ("releasing the checkpoint", folder.close)])
         raise
 
 

@@ -12,8 +12,8 @@ _LEAST_INTERVAL_S = 0.05
 class TopicSample:
     """One topic at the end of a batch: arrivals per second, and how many records, and seconds, its reader is behind.
 
-    The rate is that up to `at_s`, since the look before. `lag_s` is None where records wait and none arrive: how long
-    they have waited cannot be told from offsets.
+    The rate is that up to `at_s` (of a clock that never jumps), since the look before. `lag_s` is None where records
+    wait and none arrive: how long they have waited cannot be told from offsets.
     """
 
     rows_per_s: float
