@@ -88,6 +88,7 @@ class Places:
     checkpoint: str | None
     shedder: str
     stale: str | None
+    retention: str | int | None
 
     @property
     def use_kafka(self) -> bool:
@@ -144,6 +145,7 @@ def read_places(spec: Spec, graph: Graph) -> Places:
         run.checkpoint,
         run.shedder,
         run.stale,
+        run.retention,
     )
 
 

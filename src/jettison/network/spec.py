@@ -213,6 +213,7 @@ class RunSpec(_Strict):
     checkpoint: str | None = None
     shedder: str = "semantic"
     stale: str | None = None
+    retention: str | int | None = "7 days"
     sources: dict[str, dict[str, Any]] = {}
     sinks: dict[str, dict[str, Any]] = {}
     statics: dict[str, dict[str, Any]] = {}

@@ -43,6 +43,7 @@ def start_spec(
         trigger=places.trigger,
         headroom=places.headroom,
         checkpoint=places.checkpoint,
+        retention=places.retention,
         shedding=shedding,
         shedder=shedder or places.shedder,
         stale=places.stale,

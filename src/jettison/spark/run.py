@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -24,8 +23,10 @@ from jettison.plan.window_decisions import decisions_of
 from jettison.spark.batch import BatchRunner
 from jettison.spark.calibrate import LEAST_ROWS, assumed_profile, calibrate
 from jettison.spark.checkpoint import Checkpoint
+from jettison.spark.evidence import check_never_ran
 from jettison.spark.freshness import Ages, count_fresh
 from jettison.spark.groups import count_groups
+from jettison.spark.history import History
 from jettison.spark.kafka import hint
 from jettison.spark.live import LiveView
 from jettison.spark.logs import Ledger, Logged, shed_entries
@@ -42,7 +43,6 @@ from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample
 
 _REMEMBER_EVERY = 20
-_HISTORY = 10_000
 
 
 class Run:
@@ -80,7 +80,7 @@ class Run:
         careful = settings if self._calibrated else replace(settings, shedding=False)
         self.controller = Controller(graph, careful, known or assumed_profile(graph))
         self._totals = Totals(graph, settings.budget_us / 1000)
-        self.history: deque[tuple[BatchSample, Plan]] = deque(maxlen=_HISTORY)
+        self.history = History()
         self._bookkeeping_ms = Smoothed(0.3, 100.0)
         self._previous_ms: float | None = None
         self._ages = Ages()
@@ -227,10 +227,14 @@ class Run:
 
     def _run_batch(self, frame: DataFrame, batch: int) -> None:
         began = time.time()
+        self._checkpoint.check_held()
+        first = self._previous_ms is None
         interval_ms = self.settings.trigger_ms if self._previous_ms is None else 1000 * began - self._previous_ms
         self._previous_ms = 1000 * began
         self._learn_bookkeeping()
         logged = self._checkpoint.plans.read(batch)
+        if logged is None and first:
+            check_never_ran(self._checkpoint, self.graph.by_name, self._runner.sinks, batch)
         reading = self._reader.size(frame, batch) if logged is None else self._reader.again(logged, batch)
         if logged is None and self._calibrated:
             reading = self._passing_over(reading, batch)
@@ -303,6 +307,7 @@ class Run:
         self.controller.record(sample)
         if self._calibrated and batch % _REMEMBER_EVERY == 0:
             self._checkpoint.remember(self.controller.profile, self._runner.shared)
+        self._checkpoint.tidy(batch)
         self._after_s = time.time() - ended
 
     def _frames(self, frame: DataFrame, reading: Reading) -> dict[str, DataFrame]:
@@ -319,7 +324,9 @@ class Run:
             return None
         if not self._resumed:
             self._resumed = True
-            last = self._checkpoint.plans.read(batch - 1) if batch > 0 else None
+            last = self._checkpoint.plan_before(
+                batch, "what it has decided about windows that are still open is unknown"
+            )
             self.controller.fates = {} if last is None else last.plan.fates
         return self._slices.marks(batch)
 

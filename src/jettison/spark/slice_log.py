@@ -16,8 +16,10 @@ from jettison.errors import CheckpointError
 from jettison.network.band import Part
 from jettison.network.marks import Mark
 from jettison.spark.files import Folder
+from jettison.spark.sealed import load, write_sealed
 
 _GROUPS = "slices.json"
+_RESTORE = "Restore it from a copy, or delete it if the aggregates are declared as before: it is written anew."
 
 
 @dataclass(frozen=True)
@@ -67,8 +69,7 @@ def still_wanted(record: SliceRecord | None, names: Collection[str]) -> SliceRec
 
 def check_groups(folder: Folder, now: Mapping[str, str]) -> None:
     """Slices are found under the name of their group: an aggregate that changes its group would lose what it has."""
-    text = folder.read(_GROUPS)
-    before: dict[str, str] = {} if text is None else json.loads(text)
+    before: dict[str, str] = load(folder, _GROUPS, "which aggregates share slices", _RESTORE) or {}
     for name, group in now.items():
         if before.get(name, group) != group:
             raise CheckpointError(
@@ -77,7 +78,7 @@ def check_groups(folder: Folder, now: Mapping[str, str]) -> None:
                 f"with a new checkpoint."
             )
     if now != before:
-        folder.write(_GROUPS, json.dumps(dict(now)))
+        write_sealed(folder, _GROUPS, json.dumps(dict(now)))
 
 
 def check_shape(last: SliceRecord | None, told: Mapping[str, str]) -> None:

@@ -22,6 +22,7 @@ from jettison.spark.count_state import CountState
 from jettison.spark.join_state import JoinState
 from jettison.spark.metrics import Metrics
 from jettison.spark.reading import Reader
+from jettison.spark.retention import DEFAULT_RETENTION, Retention
 from jettison.spark.run import Run
 from jettison.spark.sinks import ParquetSink, as_sink
 from jettison.spark.slice_state import SliceState
@@ -38,6 +39,7 @@ def start(
     trigger: str = "1 second",
     headroom: float = 0.9,
     checkpoint: str | None = None,
+    retention: str | int | None = DEFAULT_RETENTION,
     shedding: bool = True,
     shedder: str = SEMANTIC,
     stale: str | None = None,
@@ -61,6 +63,9 @@ def start(
         A sink, a Kafka topic, or a function of (DataFrame, batch id), for every output.
     checkpoint
         Where the run keeps what it needs to go on after a failure; a temporary folder when left out.
+    retention
+        How long plans and ledger stay readable: a duration, a number of batches, or None for ever. What a restart needs
+        is always kept.
     shedding
         False measures and reports, but drops nothing.
     shedder
@@ -103,7 +108,8 @@ def start(
     if profile is not None:
         profile.check(graph)
         profile = profile.completed(graph)
-    folder = Checkpoint(checkpoint or tempfile.mkdtemp(prefix="jettison-"), graph, spark)
+    kept_for = Retention.of(retention)
+    folder = Checkpoint(checkpoint or tempfile.mkdtemp(prefix="jettison-"), graph, spark, kept_for)
     metrics, runner, reader = None, None, None
     try:
         metrics = None if metrics_port is None else Metrics(metrics_port)
