@@ -163,8 +163,12 @@ class BatchFiles:
         """The lines of a segment, by batch; nothing where there is no such segment."""
         path = f"{self._below}/{name}"
         packed = self._folder.read_bytes(path)
+        if packed is None:
+            return {}
         try:
-            text = "" if packed is None else gzip.decompress(packed).decode()
+            if not packed:
+                raise ValueError("it is empty")
+            text = gzip.decompress(packed).decode()
             return {int(_parts(line)[1]): line for line in text.splitlines()}
         except (ValueError, OSError, EOFError, zlib.error) as error:
             first, last = _bounds(name)

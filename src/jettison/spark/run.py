@@ -324,9 +324,7 @@ class Run:
             return None
         if not self._resumed:
             self._resumed = True
-            last = self._checkpoint.plan_before(
-                batch, "what it has decided about windows that are still open is unknown"
-            )
+            last = self._checkpoint.plan_before(batch, "what it decided about windows that are open is unknown")
             self.controller.fates = {} if last is None else last.plan.fates
         return self._slices.marks(batch)
 
