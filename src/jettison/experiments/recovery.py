@@ -7,6 +7,7 @@ outputs are compared.
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -174,8 +175,6 @@ def _started_us(folder: str) -> int:
 
 def _offsets(folder: str) -> dict[int, int]:
     """Rows read up to the end of each batch, from the plan log."""
-    import json
-
     plans = PlanLog(LocalFolder(Path(folder) / "checkpoint"))
     logged = [plans.read(batch) for batch in plans.batches()]
     return {each.batch: int(json.loads(each.offsets[0])["rows"]) for each in logged if each is not None}
@@ -194,9 +193,8 @@ def _uncommitted(folder: str) -> set[int]:
 
 def _compare_plans(folder: str, known: dict[int, str], changed: set[int]) -> None:
     """Remember the plan of each batch; a plan that is not what it was has changed."""
-    log = LocalFolder(Path(folder) / "checkpoint")
-    for name in log.names("plans"):
-        batch, text = int(name.removesuffix(".json")), log.read(f"plans/{name}") or ""
+    for batch, content in PlanLog(LocalFolder(Path(folder) / "checkpoint")).files.contents():
+        text = json.dumps(content)
         if known.setdefault(batch, text) != text:
             changed.add(batch)
 

@@ -88,6 +88,7 @@ class Places:
     checkpoint: str | None
     shedder: str
     stale: str | None
+    retention: str | int | None = "7 days"
     shedding: bool | str = True
     catch_up: str = "shed"
 
@@ -146,6 +147,7 @@ def read_places(spec: Spec, graph: Graph) -> Places:
         run.checkpoint,
         run.shedder,
         run.stale,
+        run.retention,
         run.shedding,
         run.catch_up,
     )

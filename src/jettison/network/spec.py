@@ -216,6 +216,7 @@ class RunSpec(_Strict):
     stale: str | None = None
     shedding: bool | Literal["dry-run"] = True
     catch_up: Literal["shed", "newest", "all"] = "shed"
+    retention: str | int | None = "7 days"
     sources: dict[str, dict[str, Any]] = {}
     sinks: dict[str, dict[str, Any]] = {}
     statics: dict[str, dict[str, Any]] = {}

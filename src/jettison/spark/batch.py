@@ -73,6 +73,11 @@ class BatchRunner:
         self._pool = ThreadPoolExecutor(max(1, min(4, jobs)), thread_name_prefix="jettison-output")
 
     @property
+    def sinks(self) -> Mapping[str, Sink]:
+        """The sinks of outputs."""
+        return self._sinks
+
+    @property
     def kept_sources(self) -> frozenset[str]:
         """Sources of which what is shed at the input is kept by some sink."""
         names = [source.name for source in self._graph.sources]

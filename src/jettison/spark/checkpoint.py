@@ -3,20 +3,28 @@
 checkpoint/network.json   the network that it belongs to
 checkpoint/run.json       the identity of the run that goes on with it
 checkpoint/profile.json   costs and selectivities as last known
+checkpoint/shared.json    operators whose rows are persisted for several outputs
 checkpoint/plans/         the plan of each batch, written before it runs
 checkpoint/ledger/        what was shed
 checkpoint/rejects/       rows that did not parse
 checkpoint/state/         what joins of streams and aggregates keep
 checkpoint/spark/         Spark's own checkpoint
+
+Files have checksums (`sealed`). What is damaged is refused by name, except profile.json and shared.json: these are
+caches, and what they said is learned anew.
 """
 
 from __future__ import annotations
 
 import fcntl
 import json
+import logging
 import os
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlparse
 
 from pyspark.sql import SparkSession
@@ -24,26 +32,40 @@ from pyspark.sql import SparkSession
 from jettison.errors import CheckpointError
 from jettison.network.graph import Graph
 from jettison.network.identity import network_identity
-from jettison.spark.files import Folder, open_folder, resolved
-from jettison.spark.logs import Ledger, PlanLog
+from jettison.spark.batch_files import MARGIN, SEGMENT
+from jettison.spark.files import Folder, exists, open_folder, resolved
+from jettison.spark.lease import Lease
+from jettison.spark.logs import Ledger, Logged, PlanLog
+from jettison.spark.retention import Retention
+from jettison.spark.sealed import load, read_sealed, write_sealed
 from jettison.statistics.profile import Profile
+
+_log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 class Checkpoint:
     """An opened checkpoint. Only one run at a time holds it."""
 
-    def __init__(self, path: str, graph: Graph, spark: SparkSession) -> None:
+    def __init__(self, path: str, graph: Graph, spark: SparkSession, retention: Retention | None = None) -> None:
         self.path = resolved(path, spark)
         self.spark_path = f"{self.path}/spark"
         self.state_path = f"{self.path}/state"
+        self._spark = spark
+        self._retention = retention or Retention()
+        self._tidied = False
+        self._tidying = ThreadPoolExecutor(1, thread_name_prefix="jettison-tidy")
+        self._lease: Lease | None = None
         self._lock = _lock(self.path)
         self._network = network_identity(graph)
         try:
             self._folder = open_folder(self.path, spark)
+            self._lease = None if self._lock is not None else Lease(self._folder)
             self.spark_folder = open_folder(self.spark_path, spark)
             self.state_folder = open_folder(self.state_path, spark)
             self.plans = PlanLog(self._folder)
             self.ledger = Ledger(self._folder)
+            self._begun = max((int(name) for name in self.spark_folder.names("offsets") if name.isdigit()), default=-1)
             self._claim(graph)
         except BaseException:
             self.close()
@@ -56,35 +78,99 @@ class Checkpoint:
 
     def close(self) -> None:
         """Let others use it."""
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+        try:
+            self._tidying.shutdown(wait=True, cancel_futures=True)
+            if self._lease is not None:
+                self._lease.release()
+        finally:
+            self._lease = None
+            if self._lock is not None:
+                os.close(self._lock)
+                self._lock = None
+
+    def check_held(self) -> None:
+        """Raise when another run may have taken the checkpoint."""
+        if self._lease is not None:
+            self._lease.check()
+
+    def tidy(self, batch: int) -> None:
+        """Put old plans and ledger records together, beside the run, every hundred batches and after a start."""
+        if not self._tidied or batch % SEGMENT == MARGIN:
+            self._tidied = True
+            self._tidying.submit(self._tidy, batch)
+
+    def _tidy(self, batch: int) -> None:
+        for files in (self.plans.files, self.ledger.files):
+            try:
+                files.tidy(batch, self._retention, 1000 * time.time())
+            except Exception as error:  # the run goes on: more files are there than need be, and it is tried again
+                _log.warning("checkpoint %r: old records could not be put together (%s)", self.path, error)
+
+    def plan_before(self, batch: int, why: str) -> Logged | None:
+        """The plan of the batch before, which must be there unless this is the first; `why` says what it is for."""
+        last = self.plans.read(batch - 1) if batch > 0 else None
+        if batch > 0 and last is None:
+            raise CheckpointError(
+                f"checkpoint {self.path!r}: {self.plans.files.where(batch - 1)}, the plan of the batch before batch "
+                f"{batch}, is gone, and {why}. Restore it from a copy, or start with a new checkpoint."
+            )
+        return last
+
+    def was_begun(self, batch: int) -> bool:
+        """Whether Spark had begun a batch before this start."""
+        return batch <= self._begun
+
+    def exists(self, path: str) -> bool:
+        return exists(path, self._spark)
+
+    def record_of(self, batch: int, operators: Iterable[str]) -> str | None:
+        """The path of a record that shows that a batch ran; None where there is none."""
+        kept = [f"state/{name}/{batch}.json" for name in operators]
+        return next((f"{self.path}/{name}" for name in (*kept, f"ledger/{batch}.json") if self._has(name)), None)
+
+    def _has(self, name: str) -> bool:
+        return self._folder.read_bytes(name) is not None
 
     def profile(self, graph: Graph) -> Profile | None:
         """What was learned; None when nothing was, or when the operators have changed since."""
-        text = self._folder.read("profile.json")
-        content = None if text is None else json.loads(text)
-        if content is None or content.pop("network", self._network) != self._network:
-            return None
-        profile = Profile.from_dict(content)
-        return profile if set(profile.cost_us) == set(graph.by_name) else None
+        profile = self._cached("profile.json", self._profile_of)
+        return profile if profile is not None and set(profile.cost_us) == set(graph.by_name) else None
 
     def shared(self, graph: Graph) -> frozenset[str]:
-        text = self._folder.read("shared.json")
-        return frozenset() if text is None else frozenset(json.loads(text)) & set(graph.by_name)
+        found = self._cached("shared.json", lambda read: frozenset(read if isinstance(read, list) else read["shared"]))
+        return frozenset() if found is None else found & set(graph.by_name)
+
+    def _profile_of(self, content: dict[str, Any]) -> Profile | None:
+        """Costs of this very network; None where they are of another."""
+        return Profile.from_dict(content) if content.pop("network", self._network) == self._network else None
+
+    def _cached(self, name: str, made: Callable[[Any], T]) -> T | None:
+        """What a cache has; None where there is none, or where it is damaged: then it is made anew."""
+        try:
+            text = read_sealed(self._folder, name)
+            return None if text is None else made(json.loads(text))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            _log.warning(
+                "checkpoint: %s/%s is damaged (%s: %s); costs are measured anew, and it is written again",
+                self.path,
+                name,
+                type(error).__name__,
+                error,
+            )
+            return None
 
     def remember(self, profile: Profile, shared: frozenset[str]) -> None:
-        self._folder.write("profile.json", json.dumps({**profile.to_dict(), "network": self._network}))
-        self._folder.write("shared.json", json.dumps(sorted(shared)))
+        write_sealed(self._folder, "profile.json", json.dumps({**profile.to_dict(), "network": self._network}))
+        write_sealed(self._folder, "shared.json", json.dumps({"shared": sorted(shared)}))
 
     def _claim(self, graph: Graph) -> None:
         """Write down whose checkpoint this is, or compare."""
         mine = _identity(graph)
-        text = self._folder.read("network.json")
-        if text is None:
-            self._folder.write("network.json", json.dumps(mine))
+        remedy = f"Restore it from a copy, or delete it if the checkpoint is that of network {graph.name!r}."
+        theirs = load(self._folder, "network.json", "whose it is", remedy)
+        if theirs is None:
+            write_sealed(self._folder, "network.json", json.dumps(mine))
             return
-        theirs = json.loads(text)
         if theirs["network"] != mine["network"]:
             raise CheckpointError(
                 f"checkpoint {self.path!r} belongs to network {theirs['network']!r}, not to {mine['network']!r}: "
@@ -128,7 +214,7 @@ def _difference(theirs: dict[str, Any], mine: dict[str, Any]) -> str:
 
 
 def _lock(path: str) -> int | None:
-    """Hold the folder until this process ends, however it ends. On other file systems Spark's own log guards it."""
+    """Hold the folder until this process ends, however it ends. On other file systems a `Lease` does."""
     if urlparse(path).scheme != "":
         return None
     Path(path).mkdir(parents=True, exist_ok=True)

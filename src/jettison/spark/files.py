@@ -9,21 +9,34 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlparse
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
+_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
+_PLAIN_MANAGER = ".FileSystemBasedCheckpointFileManager"
 _PATTERN = re.compile(r"[\[\]{}*?\\]")
 
 
 class Folder(Protocol):
-    """A folder of small text files. `write` replaces a file in one step: a reader sees the old or the new one.
+    """A folder of small files. `write` replaces a file in one step: a reader sees the old or the new one.
 
     `names` are those of files, `folders` those of folders, in a folder below this one ("": in this one).
-    `delete` removes a file, or a folder with all that is in it; what is gone already is no fault.
+    `create` writes a file unless there is one already, and says whether it did. `delete` removes a file, or a folder
+    with all that is in it; what is gone already is no fault.
     """
+
+    @property
+    def path(self) -> str: ...
 
     def read(self, name: str) -> str | None: ...
 
+    def read_bytes(self, name: str) -> bytes | None: ...
+
     def write(self, name: str, text: str) -> None: ...
+
+    def write_bytes(self, name: str, content: bytes) -> None: ...
+
+    def create(self, name: str, text: str) -> bool: ...
 
     def names(self, below: str) -> list[str]: ...
 
@@ -39,23 +52,48 @@ class LocalFolder:
         self._path = path
         self._known: set[Path] = set()
 
+    @property
+    def path(self) -> str:
+        return str(self._path)
+
     def read(self, name: str) -> str | None:
+        content = self.read_bytes(name)
+        return None if content is None else content.decode()
+
+    def read_bytes(self, name: str) -> bytes | None:
         try:
-            return (self._path / name).read_text(encoding="utf-8")
+            return (self._path / name).read_bytes()
         except FileNotFoundError:
             return None
 
     def write(self, name: str, text: str) -> None:
+        self.write_bytes(name, text.encode())
+
+    def write_bytes(self, name: str, content: bytes) -> None:
+        self._draft(name, content).rename(self._path / name)
+
+    def create(self, name: str, text: str) -> bool:
+        draft = self._draft(name, text.encode())
+        try:
+            os.link(draft, self._path / name)
+            return True
+        except FileExistsError:
+            return False
+        finally:
+            draft.unlink()
+
+    def _draft(self, name: str, content: bytes) -> Path:
+        """A file beside its later place, on disk."""
         target = self._path / name
         if target.parent not in self._known:
             target.parent.mkdir(parents=True, exist_ok=True)
             self._known.add(target.parent)
         draft = target.with_name(f".{target.name}.{os.getpid()}")
-        with draft.open("w", encoding="utf-8") as file:
-            file.write(text)
+        with draft.open("wb") as file:
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        draft.rename(target)
+        return draft
 
     def names(self, below: str) -> list[str]:
         folder = self._path / below
@@ -76,37 +114,92 @@ class LocalFolder:
 
 
 class HadoopFolder:
-    """A folder on any of Hadoop's file systems (HDFS, S3, ...), through the driver's JVM."""
+    """A folder on any of Hadoop's file systems (HDFS, S3, ...), through the driver's JVM.
+
+    Files are written as Spark writes those of its own checkpoint, by its `CheckpointFileManager`.
+    """
 
     def __init__(self, path: str, spark: SparkSession) -> None:
-        jvm: Any = spark._jvm
         self._path = path.rstrip("/")
-        self._jvm = jvm
-        conf = spark._jsc.hadoopConfiguration()
-        self._files = jvm.org.apache.hadoop.fs.Path(self._path).getFileSystem(conf)
+        self._jvm: Any = spark._jvm
+        conf = spark._jsparkSession.sessionState().newHadoopConf()
+        self._files = self._at("").getFileSystem(conf)
+        self._manager = self._file_manager(conf)
+        self._known: set[str] = set()
+
+    @property
+    def path(self) -> str:
+        return self._path
 
     def _at(self, name: str) -> Any:
-        return self._jvm.org.apache.hadoop.fs.Path(f"{self._path}/{name}")
+        return self._jvm.org.apache.hadoop.fs.Path(f"{self._path}/{name}" if name else self._path)
+
+    def _file_manager(self, conf: Any) -> Any:
+        """The manager that Spark is told to use; where that is the plain one, the one that can replace a file.
+
+        `FileSystem.rename` replaces nothing on HDFS. `FileContext.rename` does, in one step.
+        """
+        managers = self._jvm.org.apache.spark.sql.execution.streaming.checkpointing
+        chosen = conf.get(_MANAGER)
+        if chosen is not None and not str(chosen).endswith(_PLAIN_MANAGER):
+            return managers.CheckpointFileManager.create(self._at(""), conf)
+        try:
+            return managers.FileContextBasedCheckpointFileManager(self._at(""), conf)
+        except Py4JJavaError as error:
+            if not _is_a(error, "UnsupportedFileSystemException"):
+                raise
+            return managers.FileSystemBasedCheckpointFileManager(self._at(""), conf)
 
     def read(self, name: str) -> str | None:
-        if not self._files.exists(self._at(name)):
-            return None
-        stream = self._files.open(self._at(name))
+        content = self.read_bytes(name)
+        return None if content is None else content.decode()
+
+    def read_bytes(self, name: str) -> bytes | None:
         try:
-            return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+            stream = self._files.open(self._at(name))
+        except Py4JJavaError as error:
+            if _is_a(error, "FileNotFoundException"):
+                return None
+            raise
+        try:
+            return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
         finally:
             stream.close()
 
     def write(self, name: str, text: str) -> None:
-        draft = self._at(f"{name}.{os.getpid()}.draft")
-        stream = self._files.create(draft, True)
-        stream.write(bytearray(text, "utf-8"))
-        stream.hsync()
-        stream.close()
-        if self._files.exists(self._at(name)):
-            self._files.delete(self._at(name), False)
-        if not self._files.rename(draft, self._at(name)):
-            raise OSError(f"cannot rename {draft} to {name}: is the folder writable?")
+        self.write_bytes(name, text.encode())
+
+    def write_bytes(self, name: str, content: bytes) -> None:
+        if not self._put(name, content, replace=True):
+            # a file system whose rename replaces nothing, and without FileContext: object stores, where a file
+            # appears when it is closed; on others a crash may leave a part of it, which its checksum tells
+            stream = self._files.create(self._at(name), True)
+            stream.write(bytearray(content))
+            stream.close()
+
+    def create(self, name: str, text: str) -> bool:
+        return self._put(name, text.encode(), replace=False)
+
+    def _put(self, name: str, content: bytes, *, replace: bool) -> bool:
+        """Write a file in one step; False when there is one that cannot, or shall not, be replaced."""
+        target = self._at(name)
+        parent = target.getParent()
+        if str(parent) not in self._known:
+            self._manager.mkdirs(parent)
+            self._known.add(str(parent))
+        stream = None
+        try:
+            stream = self._manager.createAtomic(target, replace)
+            stream.write(bytearray(content))
+            stream.hsync()
+            stream.close()
+            return True
+        except Py4JJavaError as error:
+            if stream is not None:
+                stream.cancel()
+            if _is_a(error, "FileAlreadyExistsException"):
+                return False
+            raise OSError(f"cannot write {self._path}/{name}: {error.java_exception}") from error
 
     def names(self, below: str) -> list[str]:
         if not self._files.exists(self._at(below)):
@@ -123,6 +216,12 @@ class HadoopFolder:
 
     def delete(self, name: str) -> None:
         self._files.delete(self._at(name), True)
+
+
+def _is_a(error: Py4JJavaError, name: str) -> bool:
+    """Whether Java threw an exception of this class."""
+    thrown: Any = error.java_exception
+    return str(thrown.getClass().getName()).endswith(f".{name}")
 
 
 def resolved(path: str, spark: SparkSession) -> str:
@@ -154,3 +253,10 @@ def as_it_stands(path: str) -> str:
     out/run \[1\]/state
     """
     return _PATTERN.sub(r"\\\g<0>", path)
+
+
+def exists(path: str, spark: SparkSession) -> bool:
+    """Whether there is a file or folder at a path or URI."""
+    jvm: Any = spark._jvm
+    where = jvm.org.apache.hadoop.fs.Path(path)
+    return bool(where.getFileSystem(spark._jsc.hadoopConfiguration()).exists(where))

@@ -44,6 +44,7 @@ def start_spec(
         trigger=places.trigger,
         headroom=places.headroom,
         checkpoint=places.checkpoint,
+        retention=places.retention,
         shedding=places.shedding if shedding is None else shedding,
         catch_up=places.catch_up,
         shedder=shedder or places.shedder,

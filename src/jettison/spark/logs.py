@@ -1,19 +1,21 @@
 """The two records of a run, by batch, in the checkpoint: plans (written before a batch runs), the ledger (after).
 
-Because drops are deterministic, plan log and source together say exactly which rows were shed.
+Because drops are deterministic, plan log and source together say exactly which rows were shed. How the files are kept
+few is in `batch_files`.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from jettison.plan.plan import Plan
 from jettison.plan.reasons import STALE_UNREAD, UNREAD, reason_on
+from jettison.spark.batch_files import BatchFiles
 from jettison.spark.files import Folder
 from jettison.spark.offsets import Offsets
+from jettison.spark.sealed import damaged
 from jettison.statistics.samples import BatchSample
 
 
@@ -41,11 +43,21 @@ class Logged:
     """The identity of the network that it was made for; plans from before that was written have none."""
 
 
+_RESTORE_PLAN = (
+    "Restore it from a copy, or start with a new checkpoint; if nothing of batch {batch} was written yet, delete it "
+    "and the batch is planned anew."
+)
+_RESTORE_LEDGER = (
+    "Restore it from a copy, or delete it: the ledger is then without batch {batch}; no result depends on it."
+)
+
+
 class PlanLog:
     """Plans by batch id. A batch that is repeated finds its plan here."""
 
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
+        self.files = BatchFiles(folder, "plans", "the plan", _RESTORE_PLAN)
 
     def write(self, logged: Logged) -> None:
         content = {"batch": logged.batch, "rows": dict(logged.rows), "plan": logged.plan.to_dict()}
@@ -56,21 +68,24 @@ class PlanLog:
         content |= {name: value for name, value in kafka.items() if value}
         if logged.would is not None:
             content["would"] = logged.would.to_dict()
-        self._folder.write(f"plans/{logged.batch}.json", json.dumps(content))
+        self.files.write(logged.batch, content)
 
     def read(self, batch: int) -> Logged | None:
-        text = self._folder.read(f"plans/{batch}.json")
-        if text is None:
+        content = self.files.read(batch)
+        if content is None:
             return None
-        content = json.loads(text)
-        kafka = {name: content.get(name, {}) for name in ("gone", "ids", "begins", "ends", "skipped", "stale")}
-        plan, offsets = Plan.from_dict(content["plan"]), tuple(content["offsets"])
-        would = None if "would" not in content else Plan.from_dict(content["would"])
-        network = content.get("network", "")
-        return Logged(content["batch"], plan, content["rows"], offsets, **kafka, would=would, network=network)
+        try:
+            kafka = {name: content.get(name, {}) for name in ("gone", "ids", "begins", "ends", "skipped", "stale")}
+            plan, offsets = Plan.from_dict(content["plan"]), tuple(content["offsets"])
+            would = None if "would" not in content else Plan.from_dict(content["would"])
+            network = content.get("network", "")
+            return Logged(content["batch"], plan, content["rows"], offsets, **kafka, would=would, network=network)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            remedy = _RESTORE_PLAN.format(batch=batch)
+            raise damaged(self._folder, f"plans/{batch}.json", f"the plan of batch {batch}", error, remedy) from error
 
     def batches(self) -> list[int]:
-        return sorted(int(name.removesuffix(".json")) for name in self._folder.names("plans"))
+        return self.files.batches()
 
 
 class Ledger:
@@ -83,14 +98,14 @@ class Ledger:
     NAMES = tuple(column.split()[0] for column in COLUMNS.split(", "))
 
     def __init__(self, folder: Folder) -> None:
-        self._folder = folder
+        self.files = BatchFiles(folder, "ledger", "the ledger", _RESTORE_LEDGER)
 
     def write(self, batch: int, entries: list[dict[str, Any]]) -> None:
-        self._folder.write(f"ledger/{batch}.json", json.dumps(entries))
+        self.files.write(batch, {"entries": entries})
 
     def entries(self) -> Iterator[dict[str, Any]]:
-        for name in sorted(self._folder.names("ledger"), key=lambda n: int(n.removesuffix(".json"))):
-            yield from json.loads(self._folder.read(f"ledger/{name}") or "[]")
+        for _, content in self.files.contents():
+            yield from content if isinstance(content, list) else content["entries"]
 
 
 def shed_entries(sample: BatchSample, plan: Plan) -> list[dict[str, Any]]:

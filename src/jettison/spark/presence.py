@@ -24,6 +24,7 @@ from jettison.network.reach import further
 from jettison.network.slices import SliceGroup
 from jettison.network.watching import Watch, keeping, places_above, whole_after_us
 from jettison.spark.files import Folder
+from jettison.spark.sealed import read_sealed, write_sealed
 
 _OPERATORS = "operators.json"
 _SEEN = "seen.json"
@@ -145,7 +146,7 @@ class Presence:
         self._seen = {number: times for number, times in self._seen.items() if number == batch - 1} | {batch: after}
         told = {name: place for place, name in self._places.items()}
         content = {str(number): {told[n]: t for n, t in times.items()} for number, times in self._seen.items()}
-        self._folder.write(_SEEN, json.dumps(content))
+        write_sealed(self._folder, _SEEN, json.dumps(content))
         self._settle(newest_us)
 
     def _settle(self, newest_us: Mapping[str, int]) -> None:
@@ -260,7 +261,7 @@ class Presence:
         }
         text = json.dumps(content)
         if self._folder.read(_OPERATORS) != text:
-            self._folder.write(_OPERATORS, text)
+            write_sealed(self._folder, _OPERATORS, text)
 
 
 def _effect(operator: Operator) -> str:
@@ -300,8 +301,8 @@ def _free(name: str, used: Collection[str]) -> str:
 
 
 def _read(folder: Folder, name: str) -> dict[str, Any] | None:
-    text = folder.read(name)
     try:
+        text = read_sealed(folder, name)
         found: dict[str, Any] | None = None if text is None else json.loads(text)
     except ValueError as error:
         raise CheckpointError(

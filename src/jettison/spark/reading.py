@@ -181,7 +181,8 @@ class Reader:
         """What a batch reads of one source on Kafka; None where its offsets cannot be read."""
         if not (is_kafka(spark_start) and is_kafka(spark_end)):
             return None
-        topic, before = self._topics[name], self._checkpoint.plans.read(batch - 1)
+        why = "up to where it has read, and of which topic, is unknown"
+        topic, before = self._topics[name], self._checkpoint.plan_before(batch, why)
         seen = self._watches[name].look(learn=True)
         known = {} if before is None else before.ids.get(name, {})
         start = spark_start if before is None else before.ends.get(name, spark_start)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -36,8 +35,10 @@ from jettison.spark.checkpoint import Checkpoint
 from jettison.spark.checkpoint_size import SizeWatch, size_of
 from jettison.spark.closing import Step, close_all
 from jettison.spark.describe import described, part, query_name
+from jettison.spark.evidence import check_never_ran
 from jettison.spark.freshness import Ages, count_fresh
 from jettison.spark.groups import count_groups
+from jettison.spark.history import History
 from jettison.spark.kafka import hint
 from jettison.spark.leaving import leave_batch
 from jettison.spark.live import LiveView
@@ -58,7 +59,6 @@ from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample
 
 _REMEMBER_EVERY = 20
-_HISTORY = 10_000
 _NEWEST_TRIGGERS = 2.0
 _BREAKING_OFF_S = 10.0
 
@@ -112,7 +112,7 @@ class Run:
         self._batch_ended_s: float | None = None
         self._totals = Totals(graph, settings.budget_us / 1000, notes=notes)
         self._alarm = InfeasibleAlarm(graph.name)
-        self.history: deque[tuple[BatchSample, Plan]] = deque(maxlen=_HISTORY)
+        self.history = History()
         self._bookkeeping_ms = Smoothed(0.3, 100.0)
         self._previous_ms: float | None = None
         self._ages = Ages()
@@ -323,6 +323,8 @@ class Run:
 
     def _run_batch(self, frame: DataFrame, batch: int) -> None:
         began, started_ms = time.monotonic(), 1000 * time.time()  # durations are never of the wall clock, which jumps
+        self._checkpoint.check_held()
+        first = self._previous_ms is None
         interval_ms = self.settings.trigger_ms if self._previous_ms is None else 1000 * began - self._previous_ms
         self._previous_ms = 1000 * began
         self._learn_bookkeeping()
@@ -332,6 +334,8 @@ class Run:
             _log.warning(
                 "network %s: batch %d was planned for other operators and is planned anew", self.graph.name, batch
             )
+        if logged is None and first:
+            check_never_ran(self._checkpoint, self.graph.by_name, self._runner.sinks, batch)
         with part(self._spark, "counting rows"):
             reading = self._reader.size(frame, batch) if logged is None else self._reader.again(logged, batch)
         if self._calibrated:
@@ -436,6 +440,7 @@ class Run:
         believed = self._calibrated and self.controller.belief.believed
         if believed and (on_trial or batch % _REMEMBER_EVERY == 0):
             self._remember()
+        self._checkpoint.tidy(batch)
         self._after_s = time.monotonic() - ended
 
     def _shadow_of(self, profile: Profile) -> Controller | None:
@@ -510,7 +515,7 @@ class Run:
             return None
         if not self._resumed:
             self._resumed = True
-            last = self._checkpoint.plans.read(batch - 1) if batch > 0 else None
+            last = self._checkpoint.plan_before(batch, "what it decided about windows that are open is unknown")
             self.controller.fates = {} if last is None else last.plan.fates
             if self._shadow is not None and last is not None and last.would is not None:
                 self._shadow.resume(last.would)

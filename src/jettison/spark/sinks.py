@@ -46,7 +46,11 @@ class ParquetSink:
             )
 
     def write(self, rows: DataFrame, batch: int) -> None:
-        rows.write.mode("overwrite").parquet(f"{self.path.rstrip('/')}/{BATCH_COLUMN}={batch}")
+        rows.write.mode("overwrite").parquet(self.folder(batch))
+
+    def folder(self, batch: int) -> str:
+        """Where the rows of a batch are."""
+        return f"{self.path.rstrip('/')}/{BATCH_COLUMN}={batch}"
 
 
 @dataclass(frozen=True)

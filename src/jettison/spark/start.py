@@ -33,6 +33,7 @@ from jettison.spark.metrics_address import metrics_address
 from jettison.spark.owners import Owners
 from jettison.spark.presence import Presence
 from jettison.spark.reading import Reader
+from jettison.spark.retention import DEFAULT_RETENTION, Retention
 from jettison.spark.run import Run
 from jettison.spark.sinks import ParquetSink, as_sink
 from jettison.spark.slice_state import SliceState
@@ -51,6 +52,7 @@ def start(
     trigger: str = "1 second",
     headroom: float = 0.9,
     checkpoint: str | None = None,
+    retention: str | int | None = DEFAULT_RETENTION,
     shedding: bool | str = True,
     catch_up: str = SHED,
     shedder: str = SEMANTIC,
@@ -77,6 +79,9 @@ def start(
         the run that has written there: with another checkpoint the start is refused (see `jt.parquet`).
     checkpoint
         Where the run keeps what it needs to go on after a failure; a temporary folder when left out.
+    retention
+        How long plans and ledger stay readable: a duration, a number of batches, or None for ever. What a restart needs
+        is always kept.
     shedding
         False measures and reports, but drops nothing. "dry-run" also plans: log, ledger, report and metrics say what
         would have been dropped.
@@ -136,7 +141,8 @@ def start(
         profile.check(graph)
         profile = profile.completed(graph)
     close_abandoned()
-    folder = Checkpoint(checkpoint or tempfile.mkdtemp(prefix="jettison-"), graph, spark)
+    kept_for = Retention.of(retention)
+    folder = Checkpoint(checkpoint or tempfile.mkdtemp(prefix="jettison-"), graph, spark, kept_for)
     shown, runner, reader, owners = None, None, None, None
     try:
         owners = Owners(spark, folder, graph.name, written)

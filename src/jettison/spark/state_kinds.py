@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping
 
 from jettison.errors import CheckpointError
 from jettison.spark.files import Folder
+from jettison.spark.sealed import read_sealed, write_sealed
 
 _KINDS = "kinds.json"
 
@@ -41,12 +42,13 @@ def remember_kinds(folder: Folder, now: Mapping[str, Collection[str]]) -> None:
     before = _before(folder)
     after = {**before, **_by_name(now)}
     if after != before:
-        folder.write(_KINDS, json.dumps(after))
+        write_sealed(folder, _KINDS, json.dumps(after))
 
 
 def _before(folder: Folder) -> dict[str, str]:
     try:
-        found: dict[str, str] = json.loads(folder.read(_KINDS) or "{}")
+        text = read_sealed(folder, _KINDS)
+        found: dict[str, str] = {} if text is None else json.loads(text)
     except ValueError as error:
         raise CheckpointError(
             f"checkpoint: state/{_KINDS}, which says what operators keep, cannot be read ({error}): delete it, "

@@ -7,11 +7,16 @@ A batch begins with what was written for the batches before it, whatever a broke
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
 from jettison.errors import CheckpointError
 from jettison.spark.files import Folder
+from jettison.spark.sealed import damaged, read_sealed, write_sealed
+
+_RECORD = re.compile(r"(\d+)\.json")
 
 
 class Kept(Protocol):
@@ -46,8 +51,8 @@ class StateLog(Generic[R]):
         """The last record of a batch before this one (of all, when left out); None where there is none."""
         if self._last is not None and (before is None or self._last.batch < before):
             return self._last
-        names = [name for name in self._folder.names(self._name) if name.endswith(".json")]
-        batches = sorted(int(name.removesuffix(".json")) for name in names)
+        names = map(_RECORD.fullmatch, self._folder.names(self._name))
+        batches = sorted(int(found[1]) for found in names if found)
         fitting = [batch for batch in batches if before is None or batch < before]
         if fitting:
             return self._read(fitting[-1])
@@ -60,7 +65,7 @@ class StateLog(Generic[R]):
 
     def write(self, record: R, base: R | None) -> None:
         """Make a record the last one, then delete what neither it nor the one before it refers to."""
-        self._folder.write(f"{self._name}/{record.batch}.json", record.to_json())
+        write_sealed(self._folder, f"{self._name}/{record.batch}.json", record.to_json())
         self._last = record
         if base is not None:
             for name in base.gone:
@@ -70,12 +75,19 @@ class StateLog(Generic[R]):
 
     def rewrite(self, record: R) -> None:
         """Replace the last record by one of the same batch."""
-        self._folder.write(f"{self._name}/{record.batch}.json", record.to_json())
+        write_sealed(self._folder, f"{self._name}/{record.batch}.json", record.to_json())
         self._last = record
 
     def _read(self, batch: int) -> R:
-        text = self._folder.read(f"{self._name}/{batch}.json")
-        assert text is not None
+        name = f"{self._name}/{batch}.json"
+        try:
+            text = read_sealed(self._folder, name)
+            assert text is not None
+            json.loads(text)
+        except ValueError as error:
+            remedy = "Restore it from a copy, or start with a new checkpoint: results would be wrong without it."
+            what = f"what {self._kind} {self._name!r} keeps after batch {batch}"
+            raise damaged(self._folder, name, what, error, remedy) from error
         try:
             return self._from_json(text)
         except (ValueError, KeyError, TypeError) as error:
