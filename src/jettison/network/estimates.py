@@ -26,9 +26,9 @@ has V = 0, and b as large as any weight makes it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from jettison.network.aggregates import Call, Partial
+from jettison.network.aggregates import Call, Partial, summed
 from jettison.network.user_aggregates import Own
 
 WEIGHT = "_jt_weight"
@@ -55,6 +55,8 @@ class Estimate:
     final: str
     low: str
     high: str
+    failed: str | None = None
+    """As of a `Recipe`."""
 
 
 def interval_names(aggregates: Sequence[tuple[str, str | Own]]) -> tuple[str, ...]:
@@ -102,10 +104,12 @@ def _sum(of: str, kind: str, gives: str) -> Estimate:
         f"count_if({WEIGHT} > 1 AND ({of}) IS NOT NULL)",
         MORE,
     ]
-    total = "(double(#0) + coalesce(#1, 0D))"
+    exact = summed(of, kind)
+    total = f"(double({exact.final}) + coalesce(#1, 0D))"
     ends = _ends(total, "coalesce(#2, 0D)", "#3", _student("#4"))
     near = f"round({total})" if kind in _WHOLE else total
-    return _of_thinned(partials, "#0", near, gives, ends, thinned="#4", more="#5")
+    found = _of_thinned(partials, exact.final, near, gives, ends, thinned="#4", more="#5")
+    return replace(found, partials=(*exact.partials, *found.partials[1:]), failed=exact.failed)
 
 
 def _avg(of: str, kind: str, gives: str) -> Estimate:
@@ -124,12 +128,15 @@ def _avg(of: str, kind: str, gives: str) -> Estimate:
         MORE,
     ]
     rows = "(#1 + coalesce(#3, 0D))"
-    mean = f"try_divide(double(#0) + coalesce(#2, 0D), {rows})"
+    exact = summed(x, "double") if kind in _WHOLE or kind == "string" else summed(of, kind)
+    mean = f"try_divide(double({exact.final}) + coalesce(#2, 0D), {rows})"
     freedom = _freedom("#8")
     spread = f"greatest(0D, #6 - 2 * s.t * #5 + s.t * s.t * #4) * #8 / {freedom}"
     variance = f"try_divide({spread}, {rows} * {rows})"
     ends = _ends(mean, variance, f"try_divide(#7, {rows})", _student("#8"))
-    return _of_thinned(partials, "try_divide(#0, #1)", mean, gives, ends, thinned="#8", more="#9")
+    plain = f"try_divide({exact.final}, #1)"
+    found = _of_thinned(partials, plain, mean, gives, ends, thinned="#8", more="#9")
+    return replace(found, partials=(*exact.partials, *found.partials[1:]), failed=exact.failed)
 
 
 def _freedom(thinned: str) -> str:
@@ -156,9 +163,10 @@ def _of_thinned(
 ) -> Estimate:
     """The plain aggregate where every row stands for itself alone, else its estimate, with ends if two rows or more
     tell them. Both are cast before one is chosen: a double would not hold all that the plain one does."""
-    whole, exact = f"coalesce({more}, 0D) = 0", f"CAST({plain} AS {gives})"
+    whole, exact = f"coalesce({more}, 0D) = 0", f"try_cast({plain} AS {gives})"
     low, high = (f"CASE WHEN {whole} THEN double({exact}) WHEN {thinned} > 1 THEN {end} END" for end in ends)
-    return Estimate(_summed(partials), f"IF({whole}, {exact}, CAST({estimated} AS {gives}))", low, high)
+    # a double may be NaN, or more than the type holds: then there is no value
+    return Estimate(_summed(partials), f"IF({whole}, {exact}, try_cast({estimated} AS {gives}))", low, high)
 
 
 def _ends(value: str, variance: str, size: str, q: str) -> tuple[str, str]:

@@ -48,6 +48,13 @@ class Report:
     rows_late: int = 0
     topics: Mapping[str, TopicSample] = field(default_factory=dict)
     failed: Mapping[str, FailedWindows] = field(default_factory=dict)
+    unfit: Mapping[str, int] = field(default_factory=dict)
+    """By operator: rows that it rejected, as one of its expressions failed on them."""
+
+    @property
+    def rows_unfit(self) -> int:
+        """Rows that operators rejected, as an expression failed on them; a row may be among them on several arcs."""
+        return sum(self.unfit.values())
 
     @property
     def windows_failed(self) -> int:
@@ -79,6 +86,8 @@ class Report:
             )
         for name, each in self.failed.items():
             lines.append(f"aggregate {name}: {each.windows:,} windows failed, their value is null ({each.reason})")
+        for name, count in self.unfit.items():
+            lines.append(f"operator {name}: its expression failed on {count:,} rows, which are kept with the rejects")
         if self.rows_without_time:
             lines.append(f"{self.rows_without_time:,} rows have no event time: they count in no latency")
         if self.infeasible:
@@ -103,6 +112,7 @@ class Totals:
     timeless: int = 0
     gone: int = 0
     late: int = 0
+    unfit: dict[str, int] = field(default_factory=dict)
     topics: dict[str, TopicSample] = field(default_factory=dict)
     failed: dict[str, FailedWindows] = field(default_factory=dict)
     slowest_ms: float = 0.0
@@ -123,6 +133,8 @@ class Totals:
         self.rows_in += arrived
         self.rows_shed += sum(rows - kept for rows, kept in sample.arcs.values()) + skipped
         self.rejected += sum(sample.rejected.values())
+        for name, count in sample.unfit.items():
+            self.unfit[name] = self.unfit.get(name, 0) + count
         self.timeless += sum(sample.timeless.values())
         self.gone += sum(sample.gone.values())
         self.late += sum(sample.late.values())
@@ -192,4 +204,5 @@ class Totals:
             self.late,
             dict(self.topics),
             dict(self.failed),
+            dict(self.unfit),
         )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
@@ -26,6 +28,7 @@ from jettison.spark.calibrate import LEAST_ROWS, assumed_profile, calibrate
 from jettison.spark.checkpoint import Checkpoint
 from jettison.spark.freshness import Ages, count_fresh
 from jettison.spark.groups import count_groups
+from jettison.spark.guarded import with_care
 from jettison.spark.kafka import hint
 from jettison.spark.live import LiveView
 from jettison.spark.logs import Ledger, Logged, shed_entries
@@ -43,6 +46,7 @@ from jettison.statistics.samples import BatchSample
 
 _REMEMBER_EVERY = 20
 _HISTORY = 10_000
+_LOG = logging.getLogger("jettison")
 
 
 class Run:
@@ -247,7 +251,9 @@ class Run:
             fresh = self._fresh(raw, reading, now_ms / 1000) if self._calibrated else None
             if self._calibrated and (unknown := self.controller.groups_to_count(rows)):
                 before = time.time()
-                counted = count_groups(self.graph, raw, rows, self._statics, self._runner.known, unknown)
+                known = self._runner.known
+                work = partial(count_groups, self.graph, raw, rows, self._statics, known, unknown)
+                counted = with_care(known, work, _LOG.warning)
                 self.controller.groups.update(counted)
                 calibrating_s += time.time() - before  # once after a start: no batch takes that
             decided = self.controller.decide(rows, now_ms, fresh=fresh, marks=self._marks(batch))
@@ -294,6 +300,7 @@ class Run:
             plan_row=plan.row,
             failed=measured.failed,
             groups=measured.groups,
+            unfit=measured.unfit,
         )
         ages = [seen.latency_ms[-1] for seen in measured.outputs.values() if seen.latency_ms]
         cut = bool(plan.stale) or any(reading.stale.values())
@@ -357,7 +364,9 @@ class Run:
         return reading if share >= 1 else self._reader.skipping(reading, share, names, batch)
 
     def _calibrate(self, raw: Mapping[str, DataFrame], rows: Mapping[str, int]) -> None:
-        found = calibrate(self.graph, raw, rows, self._statics)
+        known = self._runner.known
+        work = partial(calibrate, self.graph, raw, rows, self._statics, known)
+        found = with_care(known, work, _LOG.warning)
         self._calibrated = True
         self._runner.shared = found.shared
         fates, groups = self.controller.fates, self.controller.groups

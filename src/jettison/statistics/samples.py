@@ -80,3 +80,5 @@ class BatchSample:
     plan_row: float = 0
     failed: Mapping[str, FailedWindows] = field(default_factory=dict)
     groups: Mapping[str, GroupSample] = field(default_factory=dict)
+    unfit: Mapping[str, int] = field(default_factory=dict)
+    """By operator: rows that it rejected, as one of its expressions failed on them."""
