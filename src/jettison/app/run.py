@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ import typer
 
 from jettison.app.plan import SpecPath
 from jettison.app.screen import err, fault, first_line, out
-from jettison.app.situation import load_spec
+from jettison.app.situation import find_modules_here, load_spec
 from jettison.errors import StartError
 from jettison.network.places import read_places
 from jettison.plan.shedders import SHEDDERS
@@ -46,7 +45,7 @@ def run(
         raise typer.BadParameter(f"--for is {seconds:g}: give a number of seconds above 0.")
     read, graph = load_spec(spec)
     places = read_places(read, graph)
-    _find_modules_here()
+    find_modules_here()
     kafka = places.use_kafka or any(source.kafka is not None for source in graph.sources)
     avro = any(source.payload == "avro" for source in graph.sources)
     with err.status("starting Spark"):
@@ -89,13 +88,6 @@ def demo(
     from jettison.experiments.demo import run_demo
 
     raise typer.Exit(run_demo(seconds, quick, folder, out, kafka=kafka))
-
-
-def _find_modules_here() -> None:
-    """Let functions that a file names be found in the folder where jettison was started, as Spark's workers do."""
-    here = str(Path.cwd())
-    if not {here, ""} & set(sys.path):
-        sys.path.append(here)
 
 
 def _watch(running: Run, seconds: float | None, stopping: threading.Event) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
 
 from jettison.network.estimates import WEIGHT
 from jettison.network.schema import quoted
@@ -27,8 +28,10 @@ LOOK = "_jt_look"
 """What a drop judges by (a value, a key, the time), where it had to be parsed for that; with a number."""
 JUDGED = "_jt_judged"
 """Whether a row passes, where that is counted and then asked for."""
-FARTHEST_US = 1 << 61
-"""Event times further away than this from 1970, 73,000 years, are in no window."""
+_EPOCH = datetime(1970, 1, 1)
+FIRST_US, END_US = ((datetime(year, 1, 1) - _EPOCH) // timedelta(microseconds=1) for year in (2, 9999))
+"""Event times before year 2, or from 9999 on, are in no window: they stand for "none" or "for ever", the end of a
+window that they are in may be no time any more, and one that is believed would close all windows."""
 ALL = "true"
 """The condition that every row meets."""
 RECORD = ("_jt_topic", "_jt_partition", "_jt_offset")
@@ -56,9 +59,12 @@ def changing(value: object, beside: str) -> str:
 
 
 def placeable(time: str) -> str:
-    """The condition, in SQL, under which an event time can be put into a window: it is there, and not so far away that
-    computing with it would overflow. Rows whose time is not count as rows without one."""
-    return f"coalesce(unix_micros(CAST({time} AS timestamp)) BETWEEN -{FARTHEST_US}L AND {FARTHEST_US}L, false)"
+    """The condition, in SQL, under which an event time can be put into a window: it is in the years 2 to 9998.
+
+    Rows whose time is not count as rows without one.
+    """
+    moment = f"unix_micros(CAST({time} AS timestamp))"
+    return f"coalesce({moment} >= {FIRST_US}L AND {moment} < {END_US}L, false)"
 
 
 def keeps(arc: str, drop: Drop, column: Callable[[str], str] = quoted) -> str:

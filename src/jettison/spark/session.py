@@ -44,6 +44,12 @@ def local_session(
 
     With `kafka` it can read and write Kafka, with `avro` decode Avro; the first time, jars come from Maven Central.
     """
+    if not isinstance(name, str) or not name:
+        raise StartError(f"local_session: name is {name!r}: give a text, such as 'jettison'.")
+    if cores is not None and (isinstance(cores, bool) or not isinstance(cores, int) or cores < 1):
+        raise StartError(f"local_session: cores is {cores!r}: give a whole number of at least 1, or leave it out.")
+    if extra is not None and not isinstance(extra, Mapping):
+        raise StartError(f"local_session: extra is {extra!r}: give a mapping of Spark's settings.")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

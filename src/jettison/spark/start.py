@@ -14,6 +14,7 @@ from jettison.network.durations import duration_ms
 from jettison.network.graph import Graph
 from jettison.network.kafka import Kafka
 from jettison.plan.shedders import SEMANTIC
+from jettison.spark.arguments import check_arguments
 from jettison.spark.aside import ShedSinks
 from jettison.spark.batch import BatchRunner
 from jettison.spark.checkpoint import Checkpoint
@@ -87,6 +88,21 @@ def start(
     spark
         The session, where no DataFrame tells it; by default the active one.
     """
+    check_arguments(
+        network=network,
+        sources=sources,
+        sinks=sinks,
+        trigger=trigger,
+        headroom=headroom,
+        checkpoint=checkpoint,
+        stale=stale,
+        profile=profile,
+        shared=shared,
+        statics=statics,
+        on_shed=on_shed,
+        metrics_port=metrics_port,
+        spark=spark,
+    )
     graph = network.graph if isinstance(network, Network) else network
     graph = graph if stale is None else graph.with_stale(stale)
     graph, frames, spark = opened(graph, sources or {}, spark)
@@ -103,7 +119,7 @@ def start(
     if profile is not None:
         profile.check(graph)
         profile = profile.completed(graph)
-    folder = Checkpoint(checkpoint or tempfile.mkdtemp(prefix="jettison-"), graph, spark)
+    folder = Checkpoint(str(checkpoint or tempfile.mkdtemp(prefix="jettison-")), graph, spark)
     metrics, runner, reader = None, None, None
     try:
         metrics = None if metrics_port is None else Metrics(metrics_port)
