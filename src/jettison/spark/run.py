@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from jettison.control.loop import Controller, Settings
+from jettison.control.narration import Narrator
 from jettison.errors import JettisonError, SourceError, StartError
 from jettison.network.estimated import weighed
 from jettison.network.graph import Graph
@@ -84,6 +85,7 @@ class Run:
         careful = settings if self._calibrated else replace(settings, shedding=False)
         self.controller = Controller(graph, careful, known or assumed_profile(graph))
         self._totals = Totals(graph, settings.budget_us / 1000)
+        self._narrator = Narrator(settings.budget_us / 1000)
         self.history: deque[tuple[BatchSample, Plan]] = deque(maxlen=_HISTORY)
         self._bookkeeping_ms = Smoothed(0.3, 100.0)
         self._previous_ms: float | None = None
@@ -112,6 +114,12 @@ class Run:
             .trigger(processingTime=f"{self.settings.trigger_ms:.0f} milliseconds")
             .option("checkpointLocation", self._checkpoint.spark_path)
             .foreachBatch(self._on_batch)
+        )
+        sizes = ((len(self.graph.sources), "source"), (len(self.graph.outputs), "output"))
+        counts = ", ".join(f"{count} {word}{'' if count == 1 else 's'}" for count, word in sizes)
+        _LOG.info(
+            f"network {self.graph.name!r} starts: {counts}, a batch every {self.settings.trigger_ms / 1000:g} s, "
+            f"checkpoint {self._checkpoint.path}"
         )
         try:
             self._query = writer.start()
@@ -188,6 +196,7 @@ class Run:
             return
         self._closed = True
         self._ended = time.time()
+        self._log_end()
         if self._view is not None:
             self._view.close()
         if self.metrics is not None:
@@ -199,6 +208,14 @@ class Run:
         for frame in self._persisted:
             frame.unpersist()
         self._checkpoint.close()
+
+    def _log_end(self) -> None:
+        totals = self._totals
+        told = f"{totals.batches:,} batches, {totals.rows_in:,} rows in, {totals.rows_shed:,} shed"
+        if self._failure is None:
+            _LOG.info(f"network {self.graph.name!r} has stopped: {told}")
+        else:
+            _LOG.error(f"network {self.graph.name!r} has failed: {reason_of(self._failure)} ({told})")
 
     def _explain(self, error: BaseException) -> BaseException:
         if isinstance(self._failure, JettisonError):
@@ -364,6 +381,8 @@ class Run:
         return reading if share >= 1 else self._reader.skipping(reading, share, names, batch)
 
     def _calibrate(self, raw: Mapping[str, DataFrame], rows: Mapping[str, int]) -> None:
+        began = time.monotonic()
+        _LOG.info(f"measuring costs on a batch of {sum(rows.values()):,} rows")
         known = self._runner.known
         work = partial(calibrate, self.graph, raw, rows, self._statics, known)
         found = with_care(known, work, _LOG.warning)
@@ -373,6 +392,9 @@ class Run:
         self.controller = Controller(self.graph, self.settings, found.profile, guessed=True)
         self.controller.fates, self.controller.groups = fates, groups
         self._checkpoint.remember(found.profile, found.shared)
+        kept = f", rows shared at {', '.join(sorted(found.shared))}" if found.shared else ""
+        fixed = f"{found.profile.fixed_ms:.0f} ms per batch beside its rows"
+        _LOG.info(f"costs are measured, in {time.monotonic() - began:.1f} s: {fixed}{kept}")
 
     def _learn_bookkeeping(self) -> None:
         """What a trigger costs beside the batch itself, from Spark's own account of the batch before."""
@@ -387,5 +409,7 @@ class Run:
             problem = Problem(self.graph, self.controller.profile, sample.rows_in, self.settings.budget_us)
             self.metrics.record(sample, plan, problem.load_us / problem.budget_us)
         self._totals.add(sample, plan)  # last of what can be asked for: who sees a row in the report sees it elsewhere
+        for line in self._narrator.after(sample, plan, self.controller.infeasible):
+            _LOG.log(line.level, line.text)
         if self._view is not None:
             self._view.update(sample, plan)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Mapping
@@ -67,6 +68,7 @@ def local_session(
             "Spark runs in this process already, without the Kafka connector, which it takes only when it starts: "
             "make the first session with kafka=True."
         )
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # PySpark's own copy of every exception
     session.sparkContext.setLogLevel("FATAL")  # failures reach the user as exceptions that name the element
     return session
 
