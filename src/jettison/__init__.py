@@ -6,6 +6,7 @@ What needs Spark is loaded when it is first used: declaring, planning and the co
 from __future__ import annotations
 
 import importlib
+import logging
 from typing import TYPE_CHECKING, Any
 
 from jettison.errors import (
@@ -71,6 +72,8 @@ __all__ = [
     "to_yaml",
     "whole_window",
 ]
+
+logging.getLogger("jettison").addHandler(logging.NullHandler())  # who wants to see the log says so
 
 
 def __getattr__(name: str) -> Any:

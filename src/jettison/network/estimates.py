@@ -35,9 +35,9 @@ are null. They are null too where no value other than 0 was ever seen. Equal end
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from jettison.network.aggregates import Call, Partial
+from jettison.network.aggregates import Call, Partial, Recipe, summed
 from jettison.network.estimate_context import TOWARDS_LARGEST
 from jettison.network.user_aggregates import Own
 
@@ -87,6 +87,8 @@ class Estimate:
     high: str
     about: str = ""
     sums: Mapping[str, str] = field(default_factory=dict)
+    failed: str | None = None
+    """As of a `Recipe`."""
 
 
 def interval_names(aggregates: Sequence[tuple[str, str | Own]]) -> tuple[str, ...]:
@@ -140,7 +142,8 @@ def _sum(of: str, kind: str, gives: str) -> Estimate:
         f"sum(IF({thinned}, {_A}, 0D))",
         f"sum({WEIGHT} * {x} * {x})",
     ]
-    rows, total = "(#7 + coalesce(#6, 0D))", "(double(#0) + coalesce(#1, 0D))"
+    exact = summed(of, kind)
+    rows, total = "(#7 + coalesce(#6, 0D))", f"(double({exact.final}) + coalesce(#1, 0D))"
     given = {
         "t": total,
         "v": "coalesce(#2, 0D)",
@@ -156,11 +159,13 @@ def _sum(of: str, kind: str, gives: str) -> Estimate:
     sizes = {way: f"(s.w + 0.5D) * coalesce(least({end}, s.c), 0D)" for way, end in most.items()}
     # of what is never negative the rows that were seen are a part
     positive = f"s.t >= s.a * (1 - {_ROUNDING}D) AND @most_down = 0 AND #10 >= 0"
-    seen = {"low": f"IF({positive}, greatest(s.low, least(s.t, double(#0))), s.low)"}
+    seen = {"low": f"IF({positive}, greatest(s.low, least(s.t, double({exact.final}))), s.low)"}
     ends = _ends(given, likely, {"b": _BEND, **sizes}, _BENDS, _ENDS, seen)
     near = f"round({total})" if kind in _WHOLE else total
-    found = _of_thinned(partials, "#0", near, gives, ends, thinned="#4", more="#5")
-    return _about(found, of, x, {"count": "#7", "rows": rows, "total": total, "squares": "#9", "sizes": "#3"})
+    found = _of_thinned(partials, exact.final, near, gives, ends, thinned="#4", more="#5")
+    return _about(
+        _safe(found, exact), of, x, {"count": "#7", "rows": rows, "total": total, "squares": "#9", "sizes": "#3"}
+    )
 
 
 def _avg(of: str, kind: str, gives: str) -> Estimate:
@@ -179,7 +184,8 @@ def _avg(of: str, kind: str, gives: str) -> Estimate:
         MORE,
         f"sum({WEIGHT} * {x} * {x})",
     ]
-    rows, total = "(#1 + coalesce(#3, 0D))", "(double(#0) + coalesce(#2, 0D))"
+    exact = summed(x, "double") if kind in _WHOLE or kind == "string" else summed(of, kind)
+    rows, total = "(#1 + coalesce(#3, 0D))", f"(double({exact.final}) + coalesce(#2, 0D))"
     freedom = _freedom("#8")
     given = {
         "t": f"try_divide({total}, {rows})",
@@ -214,8 +220,10 @@ def _avg(of: str, kind: str, gives: str) -> Estimate:
         "high": f"IF(@variance > 0, least(s.high, greatest(@high, {most})), s.high)",
     }
     ends = _ends(given, varied, like, likely, ways, bends, _BENDS, _ENDS, inside)
-    found = _of_thinned(partials, "try_divide(#0, #1)", mean, gives, ends, thinned="#8", more="#9")
-    return _about(found, of, x, {"count": "#1", "rows": rows, "total": total, "squares": "#10", "sizes": "#7"})
+    found = _of_thinned(partials, f"try_divide({exact.final}, #1)", mean, gives, ends, thinned="#8", more="#9")
+    return _about(
+        _safe(found, exact), of, x, {"count": "#1", "rows": rows, "total": total, "squares": "#10", "sizes": "#7"}
+    )
 
 
 def _about(found: Estimate, of: str, x: str, sums: Mapping[str, str]) -> Estimate:
@@ -223,7 +231,12 @@ def _about(found: Estimate, of: str, x: str, sums: Mapping[str, str]) -> Estimat
     first = len(found.partials)
     both = [Partial(f"{name}({x})", f"{name}(#{first + place})") for place, name in enumerate(("min", "max"))]
     sums = {**sums, "low": f"#{first}", "high": f"#{first + 1}"}
-    return Estimate((*found.partials, *both), found.final, found.low, found.high, of, sums)
+    return replace(found, partials=(*found.partials, *both), about=of, sums=sums)
+
+
+def _safe(found: Estimate, exact: Recipe) -> Estimate:
+    """An estimate whose first partial is a sum that does not end the batch where it exceeds its type."""
+    return replace(found, partials=(*exact.partials, *found.partials[1:]), failed=exact.failed)
 
 
 def _freedom(thinned: str) -> str:
@@ -250,9 +263,10 @@ def _of_thinned(
 ) -> Estimate:
     """The plain aggregate where every row stands for itself alone, else its estimate, with ends if two rows or more
     tell them. Both are cast before one is chosen: a double would not hold all that the plain one does."""
-    whole, exact = f"coalesce({more}, 0D) = 0", f"CAST({plain} AS {gives})"
+    whole, exact = f"coalesce({more}, 0D) = 0", f"try_cast({plain} AS {gives})"
     low, high = (f"CASE WHEN {whole} THEN double({exact}) WHEN {thinned} > 1 THEN {end} END" for end in ends)
-    return Estimate(_summed(partials), f"IF({whole}, {exact}, CAST({estimated} AS {gives}))", low, high)
+    # a double may be NaN, or more than the type holds: then there is no value
+    return Estimate(_summed(partials), f"IF({whole}, {exact}, try_cast({estimated} AS {gives}))", low, high)
 
 
 def _ends(*steps: Mapping[str, str]) -> tuple[str, str]:

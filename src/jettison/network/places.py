@@ -29,6 +29,7 @@ from jettison.network.kafka import Kafka
 from jettison.network.operators import Join
 from jettison.network.rates import Rate, rate_from_dict
 from jettison.network.spec import KafkaSpec, RunSpec, Spec
+from jettison.network.spec_faults import spec_faults
 
 PRESETS: Mapping[str, Mapping[str, GeneratedField]] = {
     "taxi": TAXI,
@@ -267,12 +268,7 @@ def _validated(place: str, model: type[Model], data: Any) -> Model:
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        fault = error.errors()[0]
-        where = ".".join([place, *(str(part) for part in fault["loc"] if part not in ("str", "bool", "int", "float"))])
-        if fault["type"] == "extra_forbidden":
-            known = ", ".join(field.alias or name for name, field in model.model_fields.items())
-            raise StartError(f"{where} is not a setting: use {known}.") from error
-        raise StartError(f"{where} is {fault['input']!r}: {fault['msg'].lower()}.") from error
+        raise StartError(f"{spec_faults(error, model, place)[0]}.") from error
 
 
 def _at(place: str, make: Callable[[], T]) -> T:

@@ -68,6 +68,8 @@ class QoS:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "loss", _points(self.loss))
+        if self.value is not None and not isinstance(self.value, Value):
+            raise NetworkError(f"QoS value is {self.value!r}: give jt.Value(column, intervals).")
         if self.value is not None and self.loss != _EVEN:
             raise NetworkError(
                 f"QoS has a loss graph and a value utility of {self.value.column!r}, from which one follows: "
@@ -174,6 +176,9 @@ def _points(points: Iterable[Iterable[float]]) -> tuple[Point, ...]:
 def _ages(points: Iterable[tuple[float | str, float]]) -> tuple[Point, ...]:
     """The latency graph in seconds, checked: from utility 1 at age 0 on, never rising."""
     found: list[Point] = []
+    given: Any = points
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise NetworkError(f"QoS latency is {points!r}: give points (age, utility), such as [('10 seconds', 1.0)].")
     for point in points:
         try:
             age, utility = point

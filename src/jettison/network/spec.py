@@ -39,6 +39,7 @@ from jettison.network.operators import (
 from jettison.network.own_spec import CallSpec, call_dict, calls_of
 from jettison.network.qos import QoS
 from jettison.network.schema import as_ddl, parse_schema
+from jettison.network.spec_faults import spec_faults, syntax_fault
 from jettison.network.value import Value
 from jettison.network.windows import WindowSpec
 
@@ -248,25 +249,36 @@ class Spec(_Strict):
 
 def from_yaml(text: str, origin: str = "the YAML") -> Spec:
     """Read a specification; `origin` is named in errors."""
+    if not isinstance(text, str):
+        raise NetworkError(f"{origin} is {text!r}: give the text of a specification; jt.read_spec(path) reads a file.")
     try:
         content = yaml.load(text, Loader=_Loader)
     except yaml.YAMLError as error:
-        raise NetworkError(f"{origin} is not valid YAML: {error}") from error
+        raise NetworkError(f"{origin} is not valid YAML: {syntax_fault(error)}.") from error
+    except RecursionError as error:
+        raise NetworkError(f"{origin} is nested too deeply to be read: a specification has five levels.") from error
     if not isinstance(content, dict):
         raise NetworkError(f"{origin} holds no mapping: begin with `network: name`.")
     try:
         return Spec.model_validate(content)
     except ValidationError as error:
-        faults = "; ".join(f"{'.'.join(map(str, fault['loc'])) or 'file'}: {fault['msg']}" for fault in error.errors())
-        raise NetworkError(f"{origin}: {faults}.") from error
+        raise NetworkError(f"{origin}: {'; '.join(spec_faults(error, Spec))}.") from error
+    except RecursionError as error:
+        raise NetworkError(f"{origin} refers to itself: write out what the alias stands for.") from error
 
 
 def read_spec(path: str | Path) -> Spec:
     """Read a specification file."""
+    if not isinstance(path, str | Path):
+        raise NetworkError(f"{path!r} is no path: give that of a YAML specification.")
     file = Path(path)
     if not file.is_file():
         raise NetworkError(f"there is no file {str(path)!r}: give the path of a YAML specification.")
-    return from_yaml(file.read_text(encoding="utf-8"), origin=str(path))
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise NetworkError(f"{path} cannot be read: {error}. Give a YAML file in UTF-8.") from error
+    return from_yaml(text, origin=str(path))
 
 
 def to_dict(graph: Graph) -> dict[str, Any]:
@@ -284,6 +296,9 @@ def to_dict(graph: Graph) -> dict[str, Any]:
 
 def to_yaml(graph: Graph) -> str:
     """A network as YAML that `from_yaml` reads back to an equal network."""
+    graph = getattr(graph, "graph", graph)  # a Network is around one
+    if not isinstance(graph, Graph):
+        raise NetworkError(f"{graph!r} is no network: give a jt.Network.")
     return yaml.safe_dump(to_dict(graph), sort_keys=False, default_flow_style=None, width=110)
 
 

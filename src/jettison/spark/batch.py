@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -26,6 +27,7 @@ from jettison.spark.compile import Compiler
 from jettison.spark.count_state import CountState
 from jettison.spark.describe import part
 from jettison.spark.drops import ALL, HIDDEN, TIME, passes
+from jettison.spark.guarded import Rejecting, unfit_rows, with_care
 from jettison.spark.join_reach import Seen
 from jettison.spark.join_state import JoinState
 from jettison.spark.known import Known
@@ -37,6 +39,8 @@ from jettison.spark.sinks import Sink
 from jettison.spark.slice_state import SliceState
 from jettison.spark.values import sample_mask, valued_columns
 from jettison.spark.window_filters import for_batch
+
+_LOG = logging.getLogger("jettison")
 
 
 class BatchRunner:
@@ -92,7 +96,10 @@ class BatchRunner:
                 state.close()
 
     def run(self, raw: Mapping[str, DataFrame], batch: int, plan: Plan, rows: Mapping[str, int]) -> Measured:
-        """Write every output of a batch."""
+        """Write every output of a batch; rows on which expressions fail are rejected."""
+        return with_care(self.known, lambda: self._run(raw, batch, plan, rows), _LOG.warning)
+
+    def _run(self, raw: Mapping[str, DataFrame], batch: int, plan: Plan, rows: Mapping[str, int]) -> Measured:
         session = next(iter(raw.values())).sparkSession
         if self._presence is not None:
             self._presence.begin(batch)
@@ -190,7 +197,10 @@ class BatchRunner:
             measured.parts_ms["building"] = 1000 * (built - began)
             measured.parts_ms["measuring"] = 1000 * (time.perf_counter() - written)
             measured.parts_ms.update({f"on_shed {name}": keeping.result() for name, keeping in aside.items()})
-            self._keep_rejected([name for name, count in measured.rejected.items() if count > 0], raw, batch, plan)
+            measured.unfit.update(unfit_rows(compiler.rejecting))
+            unfit = [_unfit_aside(self._graph, name, compiler.rejecting[name]) for name in measured.unfit]
+            parsed = [name for name, count in measured.rejected.items() if count > 0]
+            self._keep_rejected(parsed, raw, batch, plan, unfit)
             return measured
         finally:
             running: list[Future[Any]] = [*jobs.values(), *aside.values()]
@@ -296,9 +306,11 @@ class BatchRunner:
                 f"{reason_of(error)}). It is not committed: mend the sink and start again, and it is repeated."
             ) from error
 
-    def _keep_rejected(self, sources: Sequence[str], raw: Mapping[str, DataFrame], batch: int, plan: Plan) -> None:
-        """Put rows that do not parse where they can be looked at."""
-        frames = []
+    def _keep_rejected(
+        self, sources: Sequence[str], raw: Mapping[str, DataFrame], batch: int, plan: Plan, unfit: Sequence[DataFrame]
+    ) -> None:
+        """Put rows that do not parse, and those on which expressions fail, where they can be looked at."""
+        frames = [*unfit]
         for name in sources:
             source = self._source(name)
             bad = dropped_raw(source, raw[name], raw[name].columns, plan, self.known).where(f"NOT {is_parsed(source)}")
@@ -309,12 +321,17 @@ class BatchRunner:
                     put_aside(self._rejects, frames, batch)
             except Exception as error:
                 raise SinkError(
-                    f"rejects: keeping the rows of batch {batch} that do not parse failed ({type(error).__name__}: "
+                    f"rejects: keeping the rejected rows of batch {batch} failed ({type(error).__name__}: "
                     f"{reason_of(error)}). It is not committed: mend the sink and start again."
                 ) from error
 
     def _source(self, name: str) -> Source:
         return next(source for source in self._graph.sources if source.name == name)
+
+
+def _unfit_aside(graph: Graph, name: str, rejecting: Rejecting) -> DataFrame:
+    arc = graph.arcs_into(name)[0]
+    return rows_aside(arc, rejecting.rows, rejecting.reason)
 
 
 def _with_quality(output: Output, rows: DataFrame, plan: Plan, batch: int) -> DataFrame:

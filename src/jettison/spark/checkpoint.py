@@ -217,8 +217,11 @@ def _lock(path: str) -> int | None:
     """Hold the folder until this process ends, however it ends. On other file systems a `Lease` does."""
     if urlparse(path).scheme != "":
         return None
-    Path(path).mkdir(parents=True, exist_ok=True)
-    handle = os.open(f"{path}/.lock", os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        Path(path).mkdir(parents=True, exist_ok=True)
+        handle = os.open(f"{path}/.lock", os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise CheckpointError(f"checkpoint {path!r} is no folder to write into: {error.strerror}.") from error
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:

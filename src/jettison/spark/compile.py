@@ -49,6 +49,7 @@ from jettison.spark.drops import (
     passes,
     weight,
 )
+from jettison.spark.guarded import TRIED, Rejecting, guarded, guarded_rows
 from jettison.spark.known import Known
 from jettison.spark.pairs import check_sides, paired, waiting
 from jettison.spark.raw import BODY, dropped_raw, identified, newest_metric, parsed, source_metrics
@@ -157,6 +158,7 @@ class Compiler:
         self.sides: dict[str, tuple[StructType, StructType]] = {}  # of joins that paired this batch's rows alone
         self.persisted: dict[str, DataFrame] = {}
         self.counted = Counted()
+        self.rejecting: dict[str, Rejecting] = {}  # by operator whose expressions were tried on rows first
 
     def output(self, name: str, *, count: bool) -> DataFrame:
         """The rows of an output, hidden columns included. With `count`, what is passed the first time is counted."""
@@ -181,7 +183,7 @@ class Compiler:
             frame = self._aggregated_by_count(operator, count)
         else:
             frames = [self._arc(tail, name, count) for tail in operator.inputs]
-            frame = self._applied(operator, frames)
+            frame = self._applied_with_care(operator, frames) if self.known.careful else self._applied(operator, frames)
         self.known.columns(name, frame)
         if count:
             if name in self.timed and operator.inputs and name not in self.counted.newest:
@@ -214,6 +216,9 @@ class Compiler:
                 if arc not in self._closed:
                     alike.setdefault(passes(arc, self._plan) or ALL, []).append(member.name)
             rows = {tuple(names): self._arc(group.tail, names[0], count) for names in alike.values()}
+            if self.known.careful:
+                members = {member.name: member for member in group.members}
+                rows = {names: self._safe_rows([members[n] for n in names], frame) for names, frame in rows.items()}
             self._windowed |= self._slicer(group, rows)
         return self._windowed[aggregate.name]
 
@@ -222,6 +227,7 @@ class Compiler:
         if aggregate.name not in self._windowed:
             (tail,), (arc,) = aggregate.inputs, self._graph.arcs_into(aggregate.name)
             rows = None if arc in self._closed else self._arc(tail, aggregate.name, count)
+            rows = self._safe_rows([aggregate], rows) if self.known.careful and rows is not None else rows
             self._windowed[aggregate.name] = self._counter(aggregate, rows)
         return self._windowed[aggregate.name]
 
@@ -347,6 +353,20 @@ class Compiler:
         if needed is None or name in self._whole:
             return frame
         return self.known.select(frame, [*(f"`{column}`" for column in needed), *self.known.hidden(name, frame)])
+
+    def _applied_with_care(self, operator: Operator, frames: list[DataFrame]) -> DataFrame:
+        """The same, without the rows on which the operator's expressions throw."""
+        safe, rows, rejecting = guarded(operator, frames[0])
+        if rejecting is None:
+            return self._applied(operator, frames)
+        self.rejecting[operator.name] = rejecting
+        return self._applied(safe, [rows, *frames[1:]]).drop(TRIED)
+
+    def _safe_rows(self, members: Sequence[Aggregate | CountAggregate], rows: DataFrame) -> DataFrame:
+        rows, rejecting = guarded_rows(members, rows)
+        if rejecting is not None:
+            self.rejecting[members[0].name] = rejecting
+        return rows
 
     def _applied(self, operator: Operator, frames: list[DataFrame]) -> DataFrame:
         """One operator on its input frames. Spark's complaint is passed on with the operator's name."""

@@ -26,7 +26,7 @@ from jettison.errors import CheckpointError, JettisonError, SinkError
 from jettison.network.band import Part, in_reach, to_merge, watermark_us
 from jettison.network.operators import StreamJoin
 from jettison.spark.describe import part as described_part
-from jettison.spark.drops import HIDDEN, IDENTITY, TIME
+from jettison.spark.drops import HIDDEN, IDENTITY, TIME, changing
 from jettison.spark.files import Folder, as_it_stands
 from jettison.spark.join_log import SIDES, Record, Side
 from jettison.spark.join_reach import Seen, horizon, told
@@ -273,4 +273,4 @@ def _shown(schema: StructType) -> str:
 
 def _number(value: int) -> str:
     """A number that changes from batch to batch, in SQL, so that the code around it is not compiled anew."""
-    return f"array({value}L)[int({IDENTITY} & 0)]"
+    return changing(f"{value}L", IDENTITY)

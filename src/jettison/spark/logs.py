@@ -128,6 +128,9 @@ def shed_entries(sample: BatchSample, plan: Plan) -> list[dict[str, Any]]:
         if count:
             rejected = {"rows_in": sample.rows_in[source], "rows_shed": count, "reason": "does not parse"}
             entries.append({"batch": sample.batch, "arc": source, **rejected, "plan_row": plan.row})
+    for operator, count in sample.unfit.items():
+        rejected = {"rows_in": sum(sample.rows_in.values()), "rows_shed": count, "reason": "an expression failed"}
+        entries.append({"batch": sample.batch, "arc": operator, **rejected, "plan_row": plan.row})
     for source, skipped in sample.skipped.items():
         stale = sample.stale.get(source, 0)
         for count, reason in ((stale, STALE_UNREAD), (skipped - stale, UNREAD)):

@@ -31,6 +31,7 @@ class Measured:
     arcs: dict[str, tuple[int, int]] = field(default_factory=dict)
     outputs: dict[str, OutputSample] = field(default_factory=dict)
     rejected: dict[str, int] = field(default_factory=dict)
+    unfit: dict[str, int] = field(default_factory=dict)
     timeless: dict[str, int] = field(default_factory=dict)
     values: dict[str, ValueSample] = field(default_factory=dict)
     late: dict[str, int] = field(default_factory=dict)
@@ -63,11 +64,11 @@ def output_metrics(graph: Graph, output: Output, *, timed: bool) -> list[str]:
     if not timed:
         return ["count(1) AS rows", *values]
     inner = ", ".join(f"{1 - share:.2f}" for share in LATENCY_QUANTILES[1:-1])
-    sampled = f"CASE WHEN {IDENTITY} & {_SAMPLE_MASK} = 0 THEN unix_micros({TIME}) END"
+    sampled = f"CASE WHEN {IDENTITY} & {_SAMPLE_MASK} = 0 THEN unix_micros(CAST({TIME} AS timestamp)) END"
     return [
         "count(1) AS rows",
-        f"min({TIME}) AS oldest",
-        f"max({TIME}) AS newest",
+        f"unix_micros(CAST(min({TIME}) AS timestamp)) AS oldest",  # as a number: not every time is one in Python
+        f"unix_micros(CAST(max({TIME}) AS timestamp)) AS newest",
         f"percentile_approx({sampled}, array({inner}), {_ACCURACY}) AS times",
         *values,
     ]
@@ -213,7 +214,7 @@ class Measuring:
 def _latency_ms(seen: Mapping[str, Any], ended_s: float) -> tuple[float, ...] | None:
     if seen.get("oldest") is None:
         return None
-    oldest_s, newest_s = seen["oldest"].timestamp(), seen["newest"].timestamp()
+    oldest_s, newest_s = seen["oldest"] / 1e6, seen["newest"] / 1e6
     times = seen.get("times")
     if times is None:
         inner = [newest_s - share * (newest_s - oldest_s) for share in LATENCY_QUANTILES[1:-1]]

@@ -26,6 +26,7 @@ from jettison.spark.drops import (
     is_needed,
     keeps,
     literal,
+    placeable,
 )
 from jettison.spark.known import Known
 from jettison.spark.values import value_metrics
@@ -153,7 +154,7 @@ def judged_value(source: Source, columns: Sequence[str], column: str, looks: Map
 
 def newest_metric(time: str) -> str:
     """The largest event time, in microseconds, in SQL."""
-    return f"max(unix_micros(CAST({time} AS timestamp))) AS newest"
+    return f"max(IF({placeable(time)}, unix_micros(CAST({time} AS timestamp)), NULL)) AS newest"
 
 
 def _judged_by(drop: Drop) -> tuple[str, ...]:
@@ -229,7 +230,8 @@ def parsed(source: Source, frame: DataFrame, columns: Sequence[str], known: Know
         frame = frame.where(known.expression(is_parsed(source)))
     chosen = [f"{sql} AS `{name}`" for name, sql in declared.items()]
     if source.event_time is not None:
-        chosen.append(f"{declared[source.event_time]} AS {TIME}")
+        moment = declared[source.event_time]
+        chosen.append(f"IF({placeable(moment)}, {moment}, NULL) AS {TIME}")
     return known.select(frame, [*chosen, IDENTITY])
 
 
@@ -243,6 +245,6 @@ def source_metrics(source: Source, columns: Sequence[str], passed: str = ALL) ->
         metrics.append(f"count_if(NOT {is_parsed(source)}) AS rejected")
     if source.event_time is not None:
         inside = source.event_time not in columns
-        missing = f"{BODY if inside else ''}{'.' if inside else ''}`{source.event_time}` IS NULL"
+        missing = "NOT " + placeable(f"{BODY if inside else ''}{'.' if inside else ''}`{source.event_time}`")
         metrics.append(f"count_if({missing}{f' AND {is_parsed(source)}' if inside else ''}) AS timeless")
     return metrics

@@ -88,6 +88,14 @@ class Report:
         event time, one for all groups."""
         return sum(self.withheld.values())
 
+    unfit: Mapping[str, int] = field(default_factory=dict)
+    """By operator: rows that it rejected, as one of its expressions failed on them."""
+
+    @property
+    def rows_unfit(self) -> int:
+        """Rows that operators rejected, as an expression failed on them; a row may be among them on several arcs."""
+        return sum(self.unfit.values())
+
     @property
     def windows_failed(self) -> int:
         """Windows of which an aggregate of the user's own could not be computed."""
@@ -129,6 +137,8 @@ class Report:
         for name, count in self.withheld.items():
             lines.append(f"aggregate {name}: {count:,} windows withheld, which it has not seen from the first row on")
         lines += self.notes
+        for name, count in self.unfit.items():
+            lines.append(f"operator {name}: its expression failed on {count:,} rows, which are kept with the rejects")
         if self.rows_without_time:
             lines.append(f"{self.rows_without_time:,} rows have no event time: they count in no latency")
         if self.would_deliver:
@@ -162,6 +172,7 @@ class Totals:
     timeless: int = 0
     gone: int = 0
     late: int = 0
+    unfit: dict[str, int] = field(default_factory=dict)
     topics: dict[str, TopicSample] = field(default_factory=dict)
     failed: dict[str, FailedWindows] = field(default_factory=dict)
     withheld: dict[str, int] = field(default_factory=dict)
@@ -194,6 +205,8 @@ class Totals:
         for key, account in found.accounts.items():
             self.accounts[key] = self.accounts.get(key, Account()) + account
         self.rejected += sum(sample.rejected.values())
+        for name, count in sample.unfit.items():
+            self.unfit[name] = self.unfit.get(name, 0) + count
         self.timeless += sum(sample.timeless.values())
         self.gone += sum(sample.gone.values())
         self.late += sum(sample.late.values())
@@ -274,4 +287,5 @@ class Totals:
             dict(self.accounts),
             dict(self.withheld),
             tuple(self.notes),
+            dict(self.unfit),
         )

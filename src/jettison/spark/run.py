@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from pyspark.errors import AnalysisException, StreamingQueryException
@@ -16,6 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from jettison.control.alarm import InfeasibleAlarm
 from jettison.control.catch_up import SHED, UNBOUNDED, Backlog, most_rows
 from jettison.control.loop import LEAST_READ_SHARE, Controller, Settings
+from jettison.control.narration import Narrator
 from jettison.errors import JettisonError, SessionError, SourceError, StartError
 from jettison.network.estimated import weighed
 from jettison.network.graph import Graph
@@ -38,6 +40,7 @@ from jettison.spark.describe import described, part, query_name
 from jettison.spark.evidence import check_never_ran
 from jettison.spark.freshness import Ages, count_fresh
 from jettison.spark.groups import count_groups
+from jettison.spark.guarded import with_care
 from jettison.spark.history import History
 from jettison.spark.kafka import hint
 from jettison.spark.leaving import leave_batch
@@ -112,6 +115,7 @@ class Run:
         self._batch_ended_s: float | None = None
         self._totals = Totals(graph, settings.budget_us / 1000, notes=notes)
         self._alarm = InfeasibleAlarm(graph.name)
+        self._narrator = Narrator(settings.budget_us / 1000)
         self.history = History()
         self._bookkeeping_ms = Smoothed(0.3, 100.0)
         self._previous_ms: float | None = None
@@ -146,6 +150,12 @@ class Run:
             .trigger(processingTime=f"{self.settings.trigger_ms:.0f} milliseconds")
             .option("checkpointLocation", self._checkpoint.spark_path)
             .foreachBatch(self._on_batch)
+        )
+        sizes = ((len(self.graph.sources), "source"), (len(self.graph.outputs), "output"))
+        counts = ", ".join(f"{count} {word}{'' if count == 1 else 's'}" for count, word in sizes)
+        _log.info(
+            f"network {self.graph.name!r} starts: {counts}, a batch every {self.settings.trigger_ms / 1000:g} s, "
+            f"checkpoint {self._checkpoint.path}"
         )
         try:
             if self._bounded:
@@ -244,7 +254,7 @@ class Run:
             return
         self._closed = True
         self._ended_s = time.monotonic()
-        steps: list[Step] = []
+        steps: list[Step] = [("writing the last line of the log", self._log_end)]
         if self._view is not None:
             steps.append(("ending the line in the terminal", self._view.close))
         if self._size is not None:
@@ -283,6 +293,14 @@ class Run:
 
     def _remember(self) -> None:
         self._checkpoint.remember(self.controller.profile, self._runner.shared)
+
+    def _log_end(self) -> None:
+        totals = self._totals
+        told = f"{totals.batches:,} batches, {totals.rows_in:,} rows in, {totals.rows_shed:,} shed"
+        if self._failure is None:
+            _log.info(f"network {self.graph.name!r} has stopped: {told}")
+        else:
+            _log.error(f"network {self.graph.name!r} has failed: {reason_of(self._failure)} ({told})")
 
     def _explain(self, error: BaseException) -> BaseException:
         if isinstance(self._failure, JettisonError):
@@ -356,8 +374,10 @@ class Run:
             fresh = self._fresh(raw, reading) if self._calibrated else None
             if self._calibrated and (unknown := self.controller.groups_to_count(rows)):
                 before = time.monotonic()
+                known = self._runner.known
+                work = partial(count_groups, self.graph, raw, rows, self._statics, known, unknown)
                 with part(self._spark, "counting groups"):
-                    counted = count_groups(self.graph, raw, rows, self._statics, self._runner.known, unknown)
+                    counted = with_care(known, work, _log.warning)
                 self.controller.groups.update(counted)
                 calibrating_s += time.monotonic() - before  # once after a start: no batch takes that
             marks = self._marks(batch)
@@ -421,6 +441,7 @@ class Run:
             watermark_us=measured.watermark_us,
             withheld=measured.withheld,
             before=measured.before,
+            unfit=measured.unfit,
         )
         delivered, worth = counted_shares(self.graph, self.controller.profile, plan, sample)
         sample = replace(sample, delivered=delivered, worth=worth)
@@ -564,13 +585,20 @@ class Run:
         return reading if share >= 1 else self._reader.skipping(reading, share, names, batch)
 
     def _calibrate(self, raw: Mapping[str, DataFrame], rows: Mapping[str, int]) -> None:
-        found = calibrate(self.graph, raw, rows, self._statics)
+        began = time.monotonic()
+        _log.info(f"measuring costs on a batch of {sum(rows.values()):,} rows")
+        known = self._runner.known
+        work = partial(calibrate, self.graph, raw, rows, self._statics, known)
+        found = with_care(known, work, _log.warning)
         self._calibrated = True
         self._runner.shared = found.shared
         fates, groups = self.controller.fates, self.controller.groups
         self.controller = Controller(self.graph, self.settings, found.profile, guessed=True)
         self.controller.fates, self.controller.groups = fates, groups
         self._shadow = self._shadow_of(found.profile)
+        kept = f", rows shared at {', '.join(sorted(found.shared))}" if found.shared else ""
+        fixed = f"{found.profile.fixed_ms:.0f} ms per batch beside its rows"
+        _log.info(f"costs are measured, in {time.monotonic() - began:.1f} s: {fixed}{kept}")
 
     def _learn_bookkeeping(self) -> None:
         """What a trigger costs beside the batch itself, from Spark's own account of the batch before."""
@@ -595,5 +623,7 @@ class Run:
             self.metrics.record(figures)
         # last of what can be asked for: who sees a row in the report sees it elsewhere
         self._totals.add(sample, plan, figures)
+        for line in self._narrator.after(sample, plan, self.controller.infeasible):
+            _log.log(line.level, line.text)
         if self._view is not None:
             self._view.update(figures)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from os import PathLike
 from typing import Any, Protocol
 
 from pyspark.sql import DataFrame, Row
@@ -124,22 +125,33 @@ def parquet(path: str, *, on_other_run: str = REFUSE) -> ParquetSink:
     A folder with rows of another run (with another checkpoint) is refused at the start; with `on_other_run="replace"`
     those rows are deleted then.
     """
+    if not isinstance(path, str | PathLike) or not str(path).strip():
+        raise StartError(f"jt.parquet: the path is {path!r}: give that of a folder, such as 'out/fares'.")
     return ParquetSink(str(path), on_other_run)
 
 
 def console(rows: int = 10) -> ConsoleSink:
     """Show the first rows of every batch."""
+    _check_rows("jt.console", "rows", rows)
     return ConsoleSink(rows)
 
 
 def memory(limit: int = 100_000) -> MemorySink:
     """Keep rows in this process, for tests."""
+    _check_rows("jt.memory", "limit", limit)
     return MemorySink(limit)
 
 
 def spark_format(name: str, **options: str) -> FormatSink:
     """Write with any format that Spark knows: `jt.spark_format("kafka", topic="alerts", ...)`."""
+    if not isinstance(name, str) or not name.strip():
+        raise StartError(f"jt.spark_format: the name is {name!r}: give that of a format, such as 'delta'.")
     return FormatSink(name, options)
+
+
+def _check_rows(element: str, what: str, rows: object) -> None:
+    if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
+        raise StartError(f"{element}: {what} is {rows!r}: give a number of rows of at least 1.")
 
 
 def as_sink(output: str, sink: Any) -> Sink:

@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
     BooleanType,
+    DataType,
     DateType,
     NumericType,
     StringType,
@@ -47,8 +48,12 @@ def fits_driver(schema: StructType, by: Sequence[str], most_rows: int) -> bool:
     """Whether so many slices could come to the driver: what they hold for their groups has a fixed size."""
     held = [each.dataType for each in schema.fields if each.name not in by]
     keys = [each.dataType for each in schema.fields if each.name in by]
-    fixed = all(isinstance(each, _FIXED) for each in held)
+    fixed = all(_is_fixed(each) for each in held)
     return most_rows <= _MOST_ROWS and fixed and all(isinstance(each, (*_FIXED, StringType)) for each in keys)
+
+
+def _is_fixed(kind: DataType) -> bool:
+    return all(_is_fixed(each.dataType) for each in kind) if isinstance(kind, StructType) else isinstance(kind, _FIXED)
 
 
 class SliceStore:

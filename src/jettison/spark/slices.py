@@ -22,7 +22,7 @@ from jettison.network.schema import quoted
 from jettison.network.slices import SliceGroup
 from jettison.network.user_aggregates import Own, encoding_label, with_functions
 from jettison.network.windows import END, START
-from jettison.spark.drops import HIDDEN, IDENTITY, TIME
+from jettison.spark.drops import HIDDEN, IDENTITY, TIME, changing
 from jettison.spark.reasons import reason_of
 from jettison.spark.user_functions import own_columns
 from jettison.spark.user_values import takes_from_python
@@ -33,6 +33,7 @@ NEWEST = "_jt_newest"
 FAILED = "_jt_failed"
 _START = "_jt_start"
 _COUNTED = "count(1)"
+_FITTED = re.compile(r"(tinyint|smallint|int|bigint|decimal|timestamp)\b")
 _ORDER = f"struct({TIME}, {IDENTITY})"
 MORE_ROWS = "_jt_more_rows"
 """Rows that the rows of a slice stand for, beside themselves."""
@@ -126,7 +127,7 @@ def columns_of(members: Sequence[Aggregate | CountAggregate], rows: DataFrame, o
     parsed: dict[str, Column] = {}
     for member in members:
         results = _analysed(member, rows)
-        made, columns, intervals = [], [ROWS], list[str]()
+        made, columns, intervals, reasons = [], [ROWS], list[str](), list[Column]()
         estimated = isinstance(member, Aggregate) and member.estimated
         if estimated:  # so that the sizes of groups are known, whatever is estimated
             partials.setdefault(MORE_ROWS, (MORE, f"sum({MORE_ROWS})"))
@@ -137,7 +138,7 @@ def columns_of(members: Sequence[Aggregate | CountAggregate], rows: DataFrame, o
                 columns.append(own.column)
                 partials[own.column] = (own.label, f"{own.label} merged")
                 made.append(own.label)
-                failing[member.name] = f"{member.name} failed"
+                reasons.append(parsed[f"{own.label} failed"])
                 continue
             kind = results.schema[name].dataType.simpleString()
             how: Recipe | Estimate
@@ -146,7 +147,9 @@ def columns_of(members: Sequence[Aggregate | CountAggregate], rows: DataFrame, o
             columns += names
             for partial, column in zip(how.partials, names, strict=True):
                 partials.setdefault(column, (partial.sql, _filled(partial.merge, names)))
-            made.append(f"CAST({_filled(how.final, names)} AS {kind}) AS {quoted(name)}")
+            made.append(f"{_as_kind(_filled(how.final, names), kind)} AS {quoted(name)}")
+            if how.failed is not None:
+                reasons.append(F.expr(_filled(how.failed, names)))
             if isinstance(how, Estimate):
                 if how.about:
                     contexts.setdefault(how.about, {each: _filled(sql, names) for each, sql in how.sums.items()})
@@ -156,8 +159,8 @@ def columns_of(members: Sequence[Aggregate | CountAggregate], rows: DataFrame, o
                     for called, end in ((LOW, how.low), (HIGH, how.high))
                 ]
         finals[member.name], used[member.name] = (*made, *intervals), tuple(dict.fromkeys(columns))
-        if member.name in failing:
-            reasons = [parsed[f"{text} failed"] for text in made if f"{text} failed" in parsed]
+        if reasons:
+            failing[member.name] = f"{member.name} failed"
             parsed[failing[member.name]] = F.coalesce(*reasons).alias(FAILED)
     return Made(partials, finals, used, failing, contexts, parsed)
 
@@ -224,7 +227,7 @@ def results(
 
 def number(value_us: int) -> str:
     """A number that changes from batch to batch, in SQL, so that the code around it is not compiled anew."""
-    return f"array({value_us}L)[int({SLICE} & 0)]"
+    return changing(f"{value_us}L", SLICE)
 
 
 def _grouped(shape: Shape, slices: DataFrame, moment: str) -> DataFrame:
@@ -297,6 +300,11 @@ def _analysed(aggregate: Aggregate | CountAggregate, rows: DataFrame) -> DataFra
     except AnalysisException as error:
         here = ", ".join(name for name in rows.columns if name not in HIDDEN)
         raise StartError(f"aggregate {aggregate.name!r}: {reason_of(error)} Columns here: {here}.") from error
+
+
+def _as_kind(value: str, kind: str) -> str:
+    """A value as Spark's own function gives it; null where it does not fit, as a double may not into a decimal."""
+    return f"{'try_cast' if _FITTED.match(kind) else 'CAST'}({value} AS {kind})"
 
 
 def _column(sql: str) -> str:

@@ -20,6 +20,7 @@ from jettison.network.slices import slice_groups
 from jettison.plan.shedders import SEMANTIC
 from jettison.plan.window_decisions import decisions_of
 from jettison.spark.alive import close_abandoned, remember
+from jettison.spark.arguments import check_arguments
 from jettison.spark.aside import ShedSinks
 from jettison.spark.batch import BatchRunner
 from jettison.spark.checkpoint import Checkpoint
@@ -116,6 +117,21 @@ def start(
     spark
         The session, where no DataFrame tells it; by default the active one. Spark Connect is refused.
     """
+    check_arguments(
+        network=network,
+        sources=sources,
+        sinks=sinks,
+        trigger=trigger,
+        headroom=headroom,
+        checkpoint=checkpoint,
+        stale=stale,
+        profile=profile,
+        shared=shared,
+        statics=statics,
+        on_shed=on_shed,
+        metrics_port=metrics_port,
+        spark=spark,
+    )
     refuse_connect({"spark=": spark, **named_parts("source", sources), **named_parts("table", statics)})
     address = metrics_address(metrics, metrics_port)
     graph = network.graph if isinstance(network, Network) else network
@@ -142,7 +158,7 @@ def start(
         profile = profile.completed(graph)
     close_abandoned()
     kept_for = Retention.of(retention)
-    folder = Checkpoint(checkpoint or tempfile.mkdtemp(prefix="jettison-"), graph, spark, kept_for)
+    folder = Checkpoint(str(checkpoint or tempfile.mkdtemp(prefix="jettison-")), graph, spark, kept_for)
     shown, runner, reader, owners = None, None, None, None
     try:
         owners = Owners(spark, folder, graph.name, written)
