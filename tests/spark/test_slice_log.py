@@ -1,4 +1,4 @@
-"""Records of what aggregates keep, as files: what is known of values goes with them, and what does not fit is refused."""
+"""Records of what aggregates keep: what is known of values goes with them, and what does not fit is refused."""
 
 from __future__ import annotations
 
