@@ -100,7 +100,6 @@ def run(*, quick: bool, say: Say) -> Result:
         "estimate",
         {
             "coverage_min": min(alone)[0],
-            "coverage_min_of": min(alone)[1],
             "coverage_pooled_min": min(coverage),
             "coverage_pooled_max": max(coverage),
             "unknown_share": max(row["unknown_share"] for row in table),
