@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import NoReturn
 
 from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
@@ -37,7 +38,7 @@ from jettison.spark.logs import Ledger, Logged, shed_entries
 from jettison.spark.metrics import Metrics
 from jettison.spark.offsets import end_offsets
 from jettison.spark.reading import Reader, Reading, of_what_was_read
-from jettison.spark.reasons import reason_of
+from jettison.spark.reasons import reason_of, shown_cause
 from jettison.spark.relations import file_frames, reads_files, tell_rows
 from jettison.spark.report import Report, Totals
 from jettison.spark.slice_state import SliceState
@@ -152,12 +153,12 @@ class Run:
             ended = wait_for_end(self._spark, self.query, timeout)
         except StreamingQueryException as error:
             self._close()
-            raise self._explain(error) from error
+            self._raise(error)
         if ended:
             self._end_without_session()
             self._close()
             if self._failure is not None:
-                raise self._explain(self._failure) from self._failure
+                self._raise(self._failure)
         return ended
 
     def stop(self, patience_s: float = 60.0) -> None:
@@ -179,7 +180,7 @@ class Run:
         ended_before = self._end_without_session()
         self._close()
         if failure is not None and not ended_before:
-            raise self._explain(failure) from failure
+            self._raise(failure)
 
     def report(self) -> Report:
         """What the run has done so far."""
@@ -245,6 +246,12 @@ class Run:
 
     def _remember(self) -> None:
         self._checkpoint.remember(self.controller.profile, self._runner.shared)
+
+    def _raise(self, error: BaseException) -> NoReturn:
+        """Raise what the run failed with, with its first cause in few lines."""
+        explained = self._explain(error)
+        _log.debug("network %s failed", self.graph.name, exc_info=error)
+        raise explained from shown_cause(explained.__cause__ if explained is self._failure else self._failure or error)
 
     def _explain(self, error: BaseException) -> BaseException:
         if isinstance(self._failure, JettisonError):
