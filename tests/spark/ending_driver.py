@@ -75,7 +75,7 @@ def main(folder: str) -> None:
     seen: dict[str, Any] = {}
     spark = session()
     run = start(spark, folder)
-    seen["full"] = said(lambda: run.await_termination(running.PATIENCE_S))
+    seen["full"] = said(lambda: run.await_termination(60))
     seen["full_stop"] = said(run.stop)
     subprocess.run(["mount", "-o", "remount,size=400m", folder], check=True)
     with_space = running.ended(start(spark, folder), ROWS - run.report().rows_in)
