@@ -233,8 +233,9 @@ class Run:
             return isinstance(self._failure, SessionError)
         with self._idle:
             self._idle.wait_for(lambda: not self._busy, timeout=_BREAKING_OFF_S)
-        self._failure = self._failure or self._session_ended()
-        _log.warning("%s", self._failure)
+        if self._failure is None:
+            self._failure = self._session_ended()
+            _log.warning("%s", self._failure)
         return isinstance(self._failure, SessionError)
 
     def _session_ended(self) -> SessionError:
@@ -296,8 +297,7 @@ class Run:
         self._previous_ms = 1000 * began
         self._learn_bookkeeping()
         logged = self._checkpoint.plans.read(batch)
-        with part(self._spark, "counting rows"):
-            reading = self._reader.size(frame, batch) if logged is None else self._reader.again(logged, batch)
+        reading = self._reader.size(frame, batch) if logged is None else self._reader.again(logged, batch)
         if logged is None and self._calibrated:
             reading = self._passing_over(reading, batch)
         rows = dict(reading.rows)

@@ -126,8 +126,8 @@ def start(
         remember_kinds(folder.state_folder, kept.kinds)
         runner = BatchRunner(spark, graph, chosen, tables, aside, shed_sinks, joins, slices, counts)
         reader = Reader(spark, graph, folder, countable=all(is_bare(frame) for frame in frames.values()))
-        run = Run(spark, graph, runner, reader, tables, settings, folder, profile, shared, metrics, live, slices)
         owners.take()
+        run = Run(spark, graph, runner, reader, tables, settings, folder, profile, shared, metrics, live, slices)
         run.begin(frames)
         remember(run)
         return run
