@@ -59,7 +59,14 @@ def carry_out(code: str, folder: Path, done: Callable[[], bool]) -> None:
 
 
 def has_fares(folder: Path) -> bool:
-    return any((folder / "out" / "fares").glob("batch=*/*.parquet"))
+    return any((folder / "out").glob("*/fares/batch=*/*.parquet"))
+
+
+@pytest.mark.core
+def test_trust_5_no_two_programs_share_a_checkpoint_or_a_folder() -> None:
+    places = [place for code in blocks("python") for place in set(re.findall(r'"(out/[^"]+)"', code))]
+    assert len(places) >= 4
+    assert len(places) == len(set(places)), sorted(places)
 
 
 @pytest.mark.slow

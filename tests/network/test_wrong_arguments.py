@@ -137,7 +137,7 @@ WRONG: dict[str, tuple[Callable[..., Any], str]] = {
     "agg 5": (lambda: agg(5), r"aggregate 'aggregate1': aggregates is 5: give a mapping"),
     "agg key": (lambda: agg({5: "count(*)"}), r"aggregate 'aggregate1': a name in aggregates is 5"),
     "agg value": (lambda: agg(n=None), r"aggregate 'aggregate1': None is not one call of an aggregate function"),
-    "agg column": (lambda: agg(n="sum(fair)"), r"aggregate 'aggregate_\\w+': unknown column 'fair'"),
+    "agg column": (lambda: agg(n="sum(fair)"), r"aggregate 'aggregate_\w+': unknown column 'fair'"),
     "apply None": (lambda: trips().apply(None), r"apply 'apply1': None cannot be called"),
     "apply path": (lambda: trips().apply(":f"), r"apply 'apply1': ':f' is not of the form 'module:function'"),
     "apply columns": (lambda: trips().apply(len, columns=5), r"apply 'apply1': columns is 5: give names"),

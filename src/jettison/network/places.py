@@ -2,7 +2,8 @@
 
     sources:  trips: {generator: {preset: taxi, rate: {kind: constant, rows_per_s: 1000}}}
               rides: {format: delta, path: rides}
-    sinks:    fares: {parquet: out/fares}  |  {console: 5}  |  {memory: 1000}  |  {format: noop}
+    sinks:    fares: {parquet: out/fares}  |  {parquet: out/fares, on_other_run: replace}
+              fares: {console: 5}  |  {memory: 1000}  |  {format: noop}
               fares: {kafka: {servers: "localhost:9092", topic: fares}}
     rejects:  {parquet: out/rejects}       |  {kafka: ...}
     on_shed:  trips: {kafka: ...}          |  {parquet: out/shed}
@@ -39,6 +40,9 @@ PRESETS: Mapping[str, Mapping[str, GeneratedField]] = {
 }
 """Generated rows by name."""
 
+_OTHER_RUN = "on_other_run"
+"""A parquet sink's word for what becomes of rows that another run has written there."""
+
 T = TypeVar("T")
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -69,6 +73,7 @@ class Kept:
 
     kind: Literal["parquet", "console", "memory"]
     setting: str | int | None
+    on_other_run: str = "refuse"
 
 
 Target = Kept | Stored | Kafka
@@ -233,7 +238,7 @@ def _sink(place: str, data: Mapping[str, Any]) -> Target:
     kind = given[0]
     if kind == "format":
         return _stored(place, _SinkSpec, data)
-    others = [key for key in data if key != kind]
+    others = [key for key in data if key != kind and (kind, key) != ("parquet", _OTHER_RUN)]
     if others:
         raise StartError(f"{place}.{others[0]} is not a setting of a {kind} sink: remove it.")
     setting = data[kind]
@@ -242,7 +247,10 @@ def _sink(place: str, data: Mapping[str, Any]) -> Target:
     if kind == "parquet":
         if not isinstance(setting, str) or not setting:
             raise StartError(f"{place}.parquet is {setting!r}: give the path of a folder, such as out/fares.")
-        return Kept("parquet", setting)
+        other_run = data.get(_OTHER_RUN, "refuse")
+        if other_run not in ("refuse", "replace"):
+            raise StartError(f"{place}.{_OTHER_RUN} is {other_run!r}: use refuse or replace.")
+        return Kept("parquet", setting, other_run)
     if setting is not None and (not isinstance(setting, int) or isinstance(setting, bool) or setting < 1):
         raise StartError(f"{place}.{kind} is {setting!r}: give a number of rows of at least 1, or null.")
     return Kept("console" if kind == "console" else "memory", setting)

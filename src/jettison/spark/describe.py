@@ -31,19 +31,24 @@ def query_name(network: str, active: Collection[str | None]) -> str:
 @contextmanager
 def described(spark: SparkSession, text: str) -> Iterator[None]:
     """Describe the jobs that this thread starts, such as "taxi: batch 7"."""
-    context = spark.sparkContext
-    before = context.getLocalProperty(_DESCRIPTION)
-    context.setLocalProperty(_DESCRIPTION, text)
-    try:
+    with _replaced(spark, spark.sparkContext.getLocalProperty(_DESCRIPTION), text):
         yield
-    finally:
-        with suppress(Py4JError, OSError, AttributeError):  # a session that has ended must not hide why
-            context.setLocalProperty(_DESCRIPTION, before)  # type: ignore[arg-type]
 
 
 @contextmanager
 def part(spark: SparkSession, text: str) -> Iterator[None]:
     """Add what the jobs of this thread are for: "taxi: batch 7" becomes "taxi: batch 7, output fares"."""
-    whole = (spark.sparkContext.getLocalProperty(_DESCRIPTION) or "jettison").partition(", ")[0]
-    with described(spark, f"{whole}, {text}"):
+    before = spark.sparkContext.getLocalProperty(_DESCRIPTION)
+    with _replaced(spark, before, f"{(before or 'jettison').partition(', ')[0]}, {text}"):
         yield
+
+
+@contextmanager
+def _replaced(spark: SparkSession, before: str | None, now: str) -> Iterator[None]:
+    context = spark.sparkContext
+    context.setLocalProperty(_DESCRIPTION, now)
+    try:
+        yield
+    finally:
+        with suppress(Py4JError, OSError, AttributeError):  # a session that has ended must not hide why
+            context.setLocalProperty(_DESCRIPTION, before)  # type: ignore[arg-type]

@@ -114,6 +114,6 @@ def _sink(sink: Target) -> Sink:
     if isinstance(sink, Stored):
         return FormatSink(sink.format, dict(sink.options))
     if sink.kind == "parquet":
-        return parquet(str(sink.setting))
+        return parquet(str(sink.setting), on_other_run=sink.on_other_run)
     make = console if sink.kind == "console" else memory
     return make() if sink.setting is None else make(int(sink.setting))

@@ -26,6 +26,7 @@ from pyspark.sql.types import DoubleType, IntegerType, LongType, StringType, Str
 from jettison.errors import NetworkError
 from jettison.network.fields import Field, fields_to_dict
 from jettison.network.rates import Rate
+from jettison.spark.connect import refuse_connect
 from jettison.spark.generator_columns import record_batches
 from jettison.spark.generator_options import GeneratorOptions
 
@@ -105,6 +106,7 @@ def _options(
     partitions: int | None,
     given: Mapping[str, int | None],
 ) -> dict[str, str]:
+    refuse_connect({"the session of generated rows": spark})
     if not isinstance(spark, SparkSession):
         raise NetworkError(f"generated rows: spark is {spark!r}: give a SparkSession, such as jt.local_session().")
     if not isinstance(fields, Mapping) or not all(hasattr(each, "draw") for each in fields.values()):

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
@@ -51,7 +51,7 @@ from jettison.spark.offsets import end_offsets
 from jettison.spark.quality import with_counted_shares
 from jettison.spark.read_limits import ReadLimits
 from jettison.spark.reading import Reader, Reading, of_what_was_read
-from jettison.spark.reasons import reason_of
+from jettison.spark.reasons import reason_of, shown_cause
 from jettison.spark.relations import file_frames, reads_files, tell_rows
 from jettison.spark.report import Report, Totals
 from jettison.spark.slice_state import SliceState
@@ -197,12 +197,12 @@ class Run:
             ended = wait_for_end(self._spark, self.query, timeout)
         except StreamingQueryException as error:
             self._close()
-            raise self._explain(error) from error
+            self._raise(error)
         if ended:
             self._end_without_session()
             self._close()
             if self._failure is not None:
-                raise self._explain(self._failure) from self._failure
+                self._raise(self._failure)
         return ended
 
     def stop(self, patience_s: float = 60.0) -> None:
@@ -224,7 +224,7 @@ class Run:
         ended_before = self._end_without_session()
         self._close()
         if failure is not None and not ended_before:
-            raise self._explain(failure) from failure
+            self._raise(failure)
 
     def report(self) -> Report:
         """What the run has done so far."""
@@ -280,8 +280,9 @@ class Run:
             return isinstance(self._failure, SessionError)
         with self._idle:
             self._idle.wait_for(lambda: not self._busy, timeout=_BREAKING_OFF_S)
-        self._failure = self._failure or self._session_ended()
-        _log.warning("%s", self._failure)
+        if self._failure is None:
+            self._failure = self._session_ended()
+            _log.warning("%s", self._failure)
         return isinstance(self._failure, SessionError)
 
     def _session_ended(self) -> SessionError:
@@ -301,6 +302,12 @@ class Run:
             _log.info(f"network {self.graph.name!r} has stopped: {told}")
         else:
             _log.error(f"network {self.graph.name!r} has failed: {reason_of(self._failure)} ({told})")
+
+    def _raise(self, error: BaseException) -> NoReturn:
+        """Raise what the run failed with, with its first cause in few lines."""
+        explained = self._explain(error)
+        _log.debug("network %s failed", self.graph.name, exc_info=error)
+        raise explained from shown_cause(explained.__cause__ if explained is self._failure else self._failure or error)
 
     def _explain(self, error: BaseException) -> BaseException:
         if isinstance(self._failure, JettisonError):
@@ -354,8 +361,7 @@ class Run:
             )
         if logged is None and first:
             check_never_ran(self._checkpoint, self.graph.by_name, self._runner.sinks, batch)
-        with part(self._spark, "counting rows"):
-            reading = self._reader.size(frame, batch) if logged is None else self._reader.again(logged, batch)
+        reading = self._reader.size(frame, batch) if logged is None else self._reader.again(logged, batch)
         if self._calibrated:
             self._judge_backlog(reading.rows)
         if logged is None and self._calibrated and not self._dry_run and not self._backlog.keeps_all:

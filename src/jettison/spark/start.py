@@ -176,6 +176,7 @@ def start(
         remember_kinds(folder.state_folder, kept.kinds)
         runner = BatchRunner(spark, graph, chosen, tables, aside, shed_sinks, joins, slices, counts, presence)
         reader = Reader(spark, graph, folder, countable=all(is_bare(frame) for frame in frames.values()))
+        owners.take()
         run = Run(
             spark,
             graph,
@@ -193,7 +194,6 @@ def start(
             catch_up=catch_up,
             dry_run=dry_run,
         )
-        owners.take()
         run.begin(frames)
         remember(run)
         return run
