@@ -84,13 +84,13 @@ def test_trust_19_segments_become_large_ones(tmp_path: Path) -> None:
     assert files.read(4560) == {"batch": 4560}
 
 
-class Killed(Exception):
+class KilledError(Exception):
     """Stands for the end of a process."""
 
 
 @pytest.mark.parametrize("after", range(6))
 def test_trust_19_a_crash_between_two_steps_loses_and_doubles_nothing(tmp_path: Path, after: int) -> None:
-    """Killed before the segment, after it, and after some of the files that it replaces were deleted."""
+    """KilledError before the segment, after it, and after some of the files that it replaces were deleted."""
     written(tmp_path, range(150))
     folder = LocalFolder(tmp_path)
     steps = 0
@@ -99,7 +99,7 @@ def test_trust_19_a_crash_between_two_steps_loses_and_doubles_nothing(tmp_path: 
         def run(*given: object) -> None:
             nonlocal steps
             if steps == after:
-                raise Killed
+                raise KilledError
             steps += 1
             step(*given)
 
@@ -107,7 +107,7 @@ def test_trust_19_a_crash_between_two_steps_loses_and_doubles_nothing(tmp_path: 
 
     folder.write_bytes = counted(folder.write_bytes)  # type: ignore[method-assign]
     folder.delete = counted(folder.delete)  # type: ignore[method-assign]
-    with pytest.raises(Killed):
+    with pytest.raises(KilledError):
         BatchFiles(folder, "plans", "the plan", "").tidy(149, FOR_EVER, 0.0)
     assert is_whole(tmp_path, 150)
     files_of(tmp_path).tidy(149, FOR_EVER, 0.0)
@@ -146,8 +146,8 @@ def test_trust_19_files_are_few_and_bounded_whatever_the_age(tmp_path: Path) -> 
     for batch in range(2000):
         files.write(batch, {"batch": batch})
         if batch % 100 == MARGIN:
+            most = max(most, len(names(tmp_path)))
             files.tidy(batch, Retention.of(300), 0.0)
-        most = max(most, len(names(tmp_path)))
     assert most <= 100 + MARGIN + 1 + 4
     assert 300 <= 2000 - files.batches()[0] <= 300 + 200 + MARGIN
 
