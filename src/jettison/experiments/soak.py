@@ -44,9 +44,8 @@ def network() -> Network:
     net = Network("soak")
     trips, tips = (net.source(name, _SCHEMA, event_time="pickup", id=["trip"]) for name in ("trips", "tips"))
     paid = trips.where("fare > 0", name="paid")
-    paid.window("2 seconds", by="zone").agg(n="count(*)", fares="sum(fare)", name="busy").output(
-        "zones", qos=QoS(gap=3)
-    )
+    busy = paid.window("2 seconds", by="zone").agg(n="count(*)", fares="sum(fare)", name="busy")
+    busy.output("zones", qos=QoS(gap=3))
     left, right = trips.select("trip", "fare", name="fares"), tips.select("trip", "fare AS tip", name="extras")
     left.join(right, on="trip", within="2 seconds", name="both").output("pairs")
     paid.where("fare > 20", name="dear").output("alerts", qos=QoS(priority=3))

@@ -123,7 +123,8 @@ class HadoopFolder:
 
     def __init__(self, path: str, spark: SparkSession) -> None:
         self._path = path.rstrip("/")
-        self._jvm: Any = spark._jvm
+        jvm: Any = spark._jvm
+        self._jvm = jvm
         conf = spark._jsparkSession.sessionState().newHadoopConf()
         self._files = self._at("").getFileSystem(conf)
         if str(self._files.getUri().getScheme()) == "file":
