@@ -24,14 +24,13 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import urlparse
 
 from pyspark.sql import SparkSession
 
 from jettison.errors import CheckpointError
 from jettison.network.graph import Graph
 from jettison.spark.batch_files import MARGIN, SEGMENT
-from jettison.spark.files import exists, open_folder, resolved
+from jettison.spark.files import exists, local_place, open_folder, resolved
 from jettison.spark.lease import Lease
 from jettison.spark.logs import Ledger, Logged, PlanLog
 from jettison.spark.retention import Retention
@@ -203,10 +202,11 @@ def _difference(theirs: dict[str, Any], mine: dict[str, Any]) -> str:
 
 def _lock(path: str) -> int | None:
     """Hold the folder until this process ends, however it ends. On other file systems a `Lease` does."""
-    if urlparse(path).scheme != "":
+    place = local_place(path)
+    if place is None:
         return None
-    Path(path).mkdir(parents=True, exist_ok=True)
-    handle = os.open(f"{path}/.lock", os.O_RDWR | os.O_CREAT, 0o644)
+    Path(place).mkdir(parents=True, exist_ok=True)
+    handle = os.open(f"{place}/.lock", os.O_RDWR | os.O_CREAT, 0o644)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:

@@ -116,9 +116,9 @@ class LocalFolder:
 class HadoopFolder:
     """A folder on any of Hadoop's file systems (HDFS, S3, ...), through the driver's JVM.
 
-    A file is replaced in one step, by what each kind of file system does in one step: on HDFS as Spark writes its own
-    checkpoint (`FileContext.rename`), on local disks by a plain rename, on object stores by writing it where it
-    belongs, as an object appears when it is closed. A `CheckpointFileManager` that Spark is told to use comes first.
+    A file is replaced by what each kind of file system does in one step: on HDFS as Spark writes its own checkpoint
+    (`FileContext.rename`), on object stores by writing it where it belongs, as an object appears when it is closed. A
+    `CheckpointFileManager` that Spark is told to use comes first.
     """
 
     def __init__(self, path: str, spark: SparkSession) -> None:
@@ -127,10 +127,6 @@ class HadoopFolder:
         self._jvm = jvm
         conf = spark._jsparkSession.sessionState().newHadoopConf()
         self._files = self._at("").getFileSystem(conf)
-        if str(self._files.getUri().getScheme()) == "file":
-            # its checksums are files beside the files, and not replaced with them in one step; ours are in the files
-            self._files = self._jvm.org.apache.hadoop.fs.FileSystem.newInstance(self._files.getUri(), conf)
-            self._files.setVerifyChecksum(False)
         self._manager = self._file_manager(conf)
         self._known: set[str] = set()
 
@@ -147,9 +143,9 @@ class HadoopFolder:
         chosen, scheme = conf.get(_MANAGER), str(self._files.getUri().getScheme())
         if chosen is not None and not str(chosen).endswith(_PLAIN_MANAGER):
             return managers.CheckpointFileManager.create(self._at(""), conf)
-        if scheme in _RENAME_REPLACES:
-            return managers.FileContextBasedCheckpointFileManager(self._at(""), conf)
-        return managers.FileSystemBasedCheckpointFileManager(self._at(""), conf) if scheme == "file" else None
+        # the plain one keeps the old file, and says nothing
+        found = scheme in _RENAME_REPLACES
+        return managers.FileContextBasedCheckpointFileManager(self._at(""), conf) if found else None
 
     def read(self, name: str) -> str | None:
         content = self.read_bytes(name)
@@ -237,8 +233,18 @@ def resolved(path: str, spark: SparkSession) -> str:
 
 def open_folder(path: str, spark: SparkSession) -> Folder:
     """The folder at a path or URI."""
-    scheme = urlparse(path).scheme
-    return LocalFolder(Path(path)) if scheme == "" else HadoopFolder(path, spark)
+    place = local_place(path)
+    return HadoopFolder(path, spark) if place is None else LocalFolder(Path(place))
+
+
+def local_place(path: str) -> str | None:
+    """The path on this machine; None where a URI is of another file system.
+
+    >>> local_place("/data/run"), local_place("file:///data/run"), local_place("hdfs://host/run")
+    ('/data/run', '/data/run', None)
+    """
+    parts = urlparse(path)
+    return path if parts.scheme == "" else parts.path if parts.scheme == "file" else None
 
 
 def as_it_stands(path: str) -> str:
