@@ -34,6 +34,7 @@ from jettison.experiments import (
     parity,
     planning,
     recovery,
+    soak,
     stale,
     table_4_4,
 )
@@ -275,6 +276,29 @@ def test_drift(spark: SparkSession, tmp_path: Path) -> None:
     drawn(result, tmp_path)
 
 
+@pytest.mark.long
+def test_trust_20_some_hundred_tiny_batches_leave_nothing_behind(spark: SparkSession, tmp_path: Path) -> None:
+    """Windows, a join and shedding with a short retention; the JVM and batch times are judged at full length."""
+    result = soak.run(quick=True, say=quiet, batches=300)
+    assert result.metrics["batches"] >= 300
+    assert result.metrics["rss_growth"] <= 1.1
+    assert result.metrics["shedding_share"] > 0.5
+    files = {row["batches"]: row["files"] for row in result.rows}
+    # a hundred batches and the margin as single files, twice; Spark keeps those of a hundred batches, twice, with .crc
+    assert max(files.values()) < 900, files
+    late = [count for batches, count in files.items() if batches > 200]
+    assert max(late) <= 1.25 * max(count for batches, count in files.items() if 100 < batches <= 200), files
+
+
+def test_soak(spark: SparkSession, tmp_path: Path) -> None:
+    result = soak.run(quick=True, say=quiet, batches=12)
+    keys = {"files_growth", "rss_growth", "jvm_growth", "batch_growth", "restart_first_s", "restart_last_s"}
+    assert keys <= set(result.metrics)
+    assert result.metrics["shedding_share"] > 0
+    assert {"files", "rss_mb", "jvm_mb", "batch_ms"} <= set(result.rows[0])
+    drawn(result, tmp_path)
+
+
 def test_kafka_lag(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
     result = kafka_lag.run(quick=True, say=quiet, capacity=given_capacity(1000.0), broker=broker)
     assert {"max_lag_triggers", "native_max_lag_triggers"} <= set(result.metrics)
@@ -306,7 +330,7 @@ def test_kafka_faults(spark: SparkSession, broker: Broker, tmp_path: Path) -> No
 
 
 def test_every_experiment_of_the_list_is_here() -> None:
-    tested = {"overload", "burst", "overhead", "planning", "recovery", "native", "keys", "estimate", "drift"}
+    tested = {"overload", "burst", "overhead", "planning", "recovery", "native", "keys", "estimate", "drift", "soak"}
     tested |= {"fig-3-11", "fig-3-12", "fig-3-13", "fig-3-14", "fig-3-18", "exact-gap", "stale", "parity"}
     tested |= {"table-4-4", "fig-4-8", "fig-4-10", "fig-4-11", "fig-4-12"}
     tested |= {"kafka-lag", "kafka-rate", "kafka-late-parse", "kafka-faults"}

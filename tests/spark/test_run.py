@@ -19,7 +19,7 @@ from tests.spark.running import FREE, TRIGGER, TRIPS, Expected, ended, pairs, sa
 
 import jettison as jt
 from jettison.plan.plan import Plan, Random
-from jettison.spark.files import Folder, HadoopFolder, LocalFolder, open_folder, resolved
+from jettison.spark.files import Folder, LocalFolder, open_folder, resolved
 from jettison.spark.offsets import batch_rows
 from jettison.spark.run import Run
 from jettison.spark.sinks import CallableSink, as_sink
@@ -465,7 +465,7 @@ def test_rows_are_counted_where_offsets_do_not_tell(spark: SparkSession, tmp_pat
 @pytest.mark.parametrize("scheme", ["", "file://"])
 def test_folders_read_write_list_and_delete_alike(spark: SparkSession, tmp_path: Path, scheme: str) -> None:
     folder: Folder = open_folder(f"{scheme}{tmp_path}/deep/down", spark)
-    assert isinstance(folder, HadoopFolder if scheme else LocalFolder)
+    assert isinstance(folder, LocalFolder)
     assert folder.read("plans/1.json") is None
     assert folder.names("plans") == []
     folder.write("plans/10.json", '{"fare": "12 €"}\nsecond line')

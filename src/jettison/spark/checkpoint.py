@@ -25,7 +25,6 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import urlparse
 
 from pyspark.sql import SparkSession
 
@@ -33,7 +32,7 @@ from jettison.errors import CheckpointError
 from jettison.network.graph import Graph
 from jettison.network.identity import network_identity
 from jettison.spark.batch_files import MARGIN, SEGMENT
-from jettison.spark.files import Folder, exists, open_folder, resolved
+from jettison.spark.files import Folder, exists, local_place, open_folder, resolved
 from jettison.spark.lease import Lease
 from jettison.spark.logs import Ledger, Logged, PlanLog
 from jettison.spark.retention import Retention
@@ -215,11 +214,12 @@ def _difference(theirs: dict[str, Any], mine: dict[str, Any]) -> str:
 
 def _lock(path: str) -> int | None:
     """Hold the folder until this process ends, however it ends. On other file systems a `Lease` does."""
-    if urlparse(path).scheme != "":
+    place = local_place(path)
+    if place is None:
         return None
     try:
-        Path(path).mkdir(parents=True, exist_ok=True)
-        handle = os.open(f"{path}/.lock", os.O_RDWR | os.O_CREAT, 0o644)
+        Path(place).mkdir(parents=True, exist_ok=True)
+        handle = os.open(f"{place}/.lock", os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
         raise CheckpointError(f"checkpoint {path!r} is no folder to write into: {error.strerror}.") from error
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import threading
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlparse
@@ -13,6 +14,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 _MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
+_RENAME_REPLACES = ("hdfs", "webhdfs", "swebhdfs", "viewfs")
 _PLAIN_MANAGER = ".FileSystemBasedCheckpointFileManager"
 _PATTERN = re.compile(r"[\[\]{}*?\\]")
 
@@ -88,18 +90,23 @@ class LocalFolder:
         if target.parent not in self._known:
             target.parent.mkdir(parents=True, exist_ok=True)
             self._known.add(target.parent)
-        draft = target.with_name(f".{target.name}.{os.getpid()}")
-        with draft.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+        draft = target.with_name(f".{target.name}.{os.getpid()}.{threading.get_ident()}")
+        try:
+            with draft.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError:  # such as a full disk
+            draft.unlink(missing_ok=True)
+            raise
         return draft
 
     def names(self, below: str) -> list[str]:
-        folder = self._path / below
-        if not folder.is_dir():
+        try:
+            with os.scandir(self._path / below) as found:
+                return sorted(each.name for each in found if each.is_file() and not each.name.startswith("."))
+        except (FileNotFoundError, NotADirectoryError):
             return []
-        return sorted(path.name for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
 
     def folders(self, below: str) -> list[str]:
         folder = self._path / below
@@ -116,12 +123,15 @@ class LocalFolder:
 class HadoopFolder:
     """A folder on any of Hadoop's file systems (HDFS, S3, ...), through the driver's JVM.
 
-    Files are written as Spark writes those of its own checkpoint, by its `CheckpointFileManager`.
+    A file is replaced by what each kind of file system does in one step: on HDFS as Spark writes its own checkpoint
+    (`FileContext.rename`), on object stores by writing it where it belongs, as an object appears when it is closed. A
+    `CheckpointFileManager` that Spark is told to use comes first.
     """
 
     def __init__(self, path: str, spark: SparkSession) -> None:
         self._path = path.rstrip("/")
-        self._jvm: Any = spark._jvm
+        jvm: Any = spark._jvm
+        self._jvm = jvm
         conf = spark._jsparkSession.sessionState().newHadoopConf()
         self._files = self._at("").getFileSystem(conf)
         self._manager = self._file_manager(conf)
@@ -135,20 +145,14 @@ class HadoopFolder:
         return self._jvm.org.apache.hadoop.fs.Path(f"{self._path}/{name}" if name else self._path)
 
     def _file_manager(self, conf: Any) -> Any:
-        """The manager that Spark is told to use; where that is the plain one, the one that can replace a file.
-
-        `FileSystem.rename` replaces nothing on HDFS. `FileContext.rename` does, in one step.
-        """
+        """Who replaces files in one step; None where writing them in place does."""
         managers = self._jvm.org.apache.spark.sql.execution.streaming.checkpointing
-        chosen = conf.get(_MANAGER)
+        chosen, scheme = conf.get(_MANAGER), str(self._files.getUri().getScheme())
         if chosen is not None and not str(chosen).endswith(_PLAIN_MANAGER):
             return managers.CheckpointFileManager.create(self._at(""), conf)
-        try:
-            return managers.FileContextBasedCheckpointFileManager(self._at(""), conf)
-        except Py4JJavaError as error:
-            if not _is_a(error, "UnsupportedFileSystemException"):
-                raise
-            return managers.FileSystemBasedCheckpointFileManager(self._at(""), conf)
+        # the plain one keeps the old file, and says nothing
+        found = scheme in _RENAME_REPLACES
+        return managers.FileContextBasedCheckpointFileManager(self._at(""), conf) if found else None
 
     def read(self, name: str) -> str | None:
         content = self.read_bytes(name)
@@ -170,35 +174,37 @@ class HadoopFolder:
         self.write_bytes(name, text.encode())
 
     def write_bytes(self, name: str, content: bytes) -> None:
-        if not self._put(name, content, replace=True):
-            # a file system whose rename replaces nothing, and without FileContext: object stores, where a file
-            # appears when it is closed; on others a crash may leave a part of it, which its checksum tells
-            stream = self._files.create(self._at(name), True)
-            stream.write(bytearray(content))
-            stream.close()
+        target = self._at(name)
+        if self._manager is None:
+            self._fill(self._files.create(target, True), name, content)
+            return
+        parent = str(target.getParent())
+        if parent not in self._known:
+            self._manager.mkdirs(target.getParent())
+            self._known.add(parent)
+        stream = self._manager.createAtomic(target, True)
+        try:
+            self._fill(stream, name, content)
+        except OSError:
+            stream.cancel()
+            raise
 
     def create(self, name: str, text: str) -> bool:
-        return self._put(name, text.encode(), replace=False)
-
-    def _put(self, name: str, content: bytes, *, replace: bool) -> bool:
-        """Write a file in one step; False when there is one that cannot, or shall not, be replaced."""
-        target = self._at(name)
-        parent = target.getParent()
-        if str(parent) not in self._known:
-            self._manager.mkdirs(parent)
-            self._known.add(str(parent))
-        stream = None
         try:
-            stream = self._manager.createAtomic(target, replace)
+            stream = self._files.create(self._at(name), False)
+        except Py4JJavaError as error:
+            if _is_a(error, "FileAlreadyExistsException"):
+                return False
+            raise
+        self._fill(stream, name, text.encode())
+        return True
+
+    def _fill(self, stream: Any, name: str, content: bytes) -> None:
+        try:
             stream.write(bytearray(content))
             stream.hsync()
             stream.close()
-            return True
         except Py4JJavaError as error:
-            if stream is not None:
-                stream.cancel()
-            if _is_a(error, "FileAlreadyExistsException"):
-                return False
             raise OSError(f"cannot write {self._path}/{name}: {error.java_exception}") from error
 
     def names(self, below: str) -> list[str]:
@@ -240,8 +246,18 @@ def resolved(path: str, spark: SparkSession) -> str:
 
 def open_folder(path: str, spark: SparkSession) -> Folder:
     """The folder at a path or URI."""
-    scheme = urlparse(path).scheme
-    return LocalFolder(Path(path)) if scheme == "" else HadoopFolder(path, spark)
+    place = local_place(path)
+    return HadoopFolder(path, spark) if place is None else LocalFolder(Path(place))
+
+
+def local_place(path: str) -> str | None:
+    """The path on this machine; None where a URI is of another file system.
+
+    >>> local_place("/data/run"), local_place("file:///data/run"), local_place("hdfs://host/run")
+    ('/data/run', '/data/run', None)
+    """
+    parts = urlparse(path)
+    return path if parts.scheme == "" else parts.path if parts.scheme == "file" else None
 
 
 def as_it_stands(path: str) -> str:

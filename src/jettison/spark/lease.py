@@ -8,9 +8,9 @@ of two machines are never compared. A holder that finds another's name, or that 
 batch.
 
 Limits. A holder that was frozen for longer than that (a suspended machine) may still finish what it had begun after
-another has taken over; Spark's own log of offsets refuses to commit the same batch twice, as does every sink that is
-written once per batch. On file systems whose rename does not fail when the target exists, two runs that start within
-the same instant are told apart by reading the file again after a moment.
+another has taken over; Spark's own log of offsets refuses to begin the same batch twice, and sinks that replace a
+batch stay whole. Where a file system cannot create a file for one of two alone (some object stores), two runs that
+start within the same instant are told apart by reading the file again after a moment.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _SETTLE_SHARE = 0.1
 class Lease:
     """The right to use a checkpoint, held until `release`. `renew_s` is how often it is renewed."""
 
-    def __init__(self, folder: Folder, *, renew_s: float = RENEW_S) -> None:
+    def __init__(self, folder: Folder, *, renew_s: float | None = None) -> None:
         self._folder = folder
-        self._renew_s = renew_s
+        self._renew_s = RENEW_S if renew_s is None else renew_s
         self._id = uuid.uuid4().hex
         self._renewals = 0
         self._renewed_s = time.monotonic()
@@ -72,10 +72,10 @@ class Lease:
             if not _is_dead(seen) and not self._is_silent(seen):
                 self._refuse(seen)
             self._folder.write(_NAME, self._text())
-            time.sleep(_SETTLE_SHARE * self._renew_s)  # another that found it silent may write it just now
-            if self._holder() != self._id:
-                self._refuse(self._folder.read(_NAME) or "")
             break
+        time.sleep(_SETTLE_SHARE * self._renew_s)  # another that found it silent, or absent, may write it just now
+        if self._holder() != self._id:
+            self._refuse(self._folder.read(_NAME) or "")
         self._renewed_s = time.monotonic()
 
     def _is_silent(self, seen: str) -> bool:

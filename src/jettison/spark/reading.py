@@ -253,6 +253,6 @@ def _lost(source: str, what: str, batch: int) -> SourceError:
 def _merged(readings: Sequence[Reading]) -> dict[str, dict[str, Any]]:
     merged: dict[str, dict[str, Any]] = {"gone": {}, "ids": {}, "begins": {}, "ends": {}}
     for each in readings:
-        for part, content in merged.items():
-            content.update(getattr(each, part))
+        for name, content in merged.items():
+            content.update(getattr(each, name))
     return merged

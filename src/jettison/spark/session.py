@@ -26,6 +26,11 @@ _SETTINGS = {
     "spark.sql.inMemoryColumnarStorage.compressed": "false",
     "spark.sql.codegen.cache.maxEntries": "2000",
     "spark.sql.dataFrameQueryContext.enabled": "false",  # it asks for the caller's line with every column: slow
+    # Spark remembers what ran, for its UI, whether it has one or not: by default a thousand of each, for ever
+    "spark.ui.retainedJobs": "100",
+    "spark.ui.retainedStages": "100",
+    "spark.ui.retainedTasks": "1000",
+    "spark.sql.ui.retainedExecutions": "50",
     # the default one forks a process for every rename on a local disk: 100 ms a batch
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"

@@ -12,7 +12,9 @@ from pyspark.sql import DataFrame, Row
 
 from jettison.errors import StartError
 from jettison.network.kafka import Kafka
+from jettison.spark.files import local_place
 from jettison.spark.kafka import KafkaSink
+from jettison.spark.sizes import Size, size_of_folder
 
 BATCH_COLUMN = "batch"
 REFUSE, REPLACE = "refuse", "replace"
@@ -52,6 +54,13 @@ class ParquetSink:
     def folder(self, batch: int) -> str:
         """Where the rows of a batch are."""
         return f"{self.path.rstrip('/')}/{BATCH_COLUMN}={batch}"
+
+    def size(self) -> Size:
+        """How many files and bytes there are by now, where the path is on this machine."""
+        place = local_place(self.path)
+        if place is None:
+            raise StartError(f"parquet sink {self.path!r} is not on this machine: ask its file system for its size.")
+        return size_of_folder(place)
 
 
 @dataclass(frozen=True)

@@ -103,8 +103,8 @@ class SliceStore:
         if few and self._local:
             table, folder = slices.toArrow(), f"{self._folders[name]}/{part}"
             self._folder.delete(folder)
-            Path(self._path, folder).mkdir(parents=True)
-            pyarrow.parquet.write_table(table, Path(self._path, folder, "slices.parquet"))
+            Path(self._folder.path, folder).mkdir(parents=True)
+            pyarrow.parquet.write_table(table, Path(self._folder.path, folder, "slices.parquet"))
             return
         slices.write.mode("overwrite").option(_MARKED, False).parquet(f"{self._path}/{self._folders[name]}/{part}")
 

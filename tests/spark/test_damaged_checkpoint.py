@@ -1,0 +1,124 @@
+"""Number 14: damaged and deleted files of a checkpoint. What is a cache is made anew; all else is refused by name."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.spark.running import FREE, TRIGGER, ended, ledger, logged_plans, taxi, trips, until
+
+import jettison as jt
+from jettison.errors import CheckpointError
+from jettison.statistics.profile import Profile
+
+pytestmark = pytest.mark.spark
+
+
+def cut_off(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-9])
+
+
+def uncommit(checkpoint: Path, batch: int) -> None:
+    """As if the run had been killed before Spark committed a batch."""
+    for name in (str(batch), f".{batch}.crc"):
+        (checkpoint / "spark" / "commits" / name).unlink(missing_ok=True)
+
+
+def windows() -> jt.Network:
+    net = jt.Network("windows")
+    rows = net.source("trips", "trip long, pickup timestamp, zone int, fare double", event_time="pickup", id=["trip"])
+    rows.window("1 second", by="zone").agg(n="count(*)", name="busy").output("out")
+    return net
+
+
+def refused(run: jt.Run) -> str:
+    with pytest.raises(CheckpointError) as caught:
+        until(run, lambda: False)
+    return str(caught.value)
+
+
+def test_trust_14_caches_are_made_anew_and_what_is_needed_is_refused(
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    checkpoint, out = tmp_path / "checkpoint", tmp_path / "out"
+
+    def started(rows: int, profile: Profile | None = FREE) -> jt.Run:
+        sinks = {"fares": jt.parquet(str(out)), "alerts": jt.memory()}
+        stream = trips(spark, rows, 100)
+        return jt.start(
+            taxi(), {"trips": stream}, sinks, trigger=TRIGGER, checkpoint=str(checkpoint), profile=profile, learn=False
+        )
+
+    ended(started(200), 200)
+    for name in ("profile.json", "shared.json"):
+        cut_off(checkpoint / name)
+    for below in ("plans", "ledger", "spark/offsets"):
+        (checkpoint / below / "1.json.bak").write_text("half of a fi")
+    with caplog.at_level(logging.WARNING, logger="jettison"):
+        ended(started(400, profile=None), 200)
+    assert "profile.json is damaged" in caplog.text
+    assert "shared.json is damaged" in caplog.text
+    assert set(json.loads((checkpoint / "shared.json").read_text())) == {"shared", "crc32"}
+    assert [entry["batch"] for entry in ledger(checkpoint)] == [0, 1, 2, 3]
+
+    uncommit(checkpoint, 3)
+    plan = checkpoint / "plans" / "3.json"
+    text = plan.read_bytes()
+    cut_off(plan)
+    said = refused(started(500))
+    assert f"the plan of batch 3, file {plan}, is damaged" in said
+
+    plan.unlink()
+    said = refused(started(500))
+    assert "batch 3 has run" in said
+    assert f"{checkpoint}/ledger/3.json is of it" in said
+    assert f"Restore {plan} from a copy" in said
+    (checkpoint / "ledger" / "3.json").unlink()
+    assert f"{out}/batch=3 is of it" in refused(started(500))
+
+    plan.write_bytes(text)
+    ended(started(500), 200)
+    assert len(logged_plans(checkpoint)) == 5
+    uncommit(checkpoint, 4)
+    for path in (checkpoint / "plans" / "4.json", checkpoint / "ledger" / "4.json"):
+        path.unlink()
+    (out / "batch=4").rename(tmp_path / "elsewhere")
+    ended(started(500), 100)  # nothing shows that it ran: a crash between Spark's record and ours
+
+    network = checkpoint / "network.json"
+    cut_off(network)
+    with pytest.raises(CheckpointError, match=rf"file {network}, is damaged .* delete it if"):
+        started(500)
+
+
+def test_trust_14_what_was_decided_about_open_windows_is_not_forgotten(spark: SparkSession, tmp_path: Path) -> None:
+    checkpoint = tmp_path / "checkpoint"
+
+    def started(rows: int) -> jt.Run:
+        return jt.start(
+            windows(),
+            {"trips": trips(spark, rows, 100)},
+            {"out": jt.memory()},
+            trigger=TRIGGER,
+            checkpoint=str(checkpoint),
+            profile=FREE,
+        )
+
+    ended(started(200), 200)
+    plan = checkpoint / "plans" / "1.json"
+    text = plan.read_bytes()
+    plan.unlink()
+    said = refused(started(300))
+    assert f"{plan}, the plan of the batch before batch 2, is gone" in said
+    assert "windows that are open" in said
+    assert "Restore it from a copy" in said
+    plan.write_bytes(text)
+    ended(started(300), 100)
+
+    uncommit(checkpoint, 2)
+    (checkpoint / "plans" / "2.json").unlink()
+    (checkpoint / "ledger" / "2.json").unlink()
+    assert f"{checkpoint}/state/busy/2.json is of it" in refused(started(300))
