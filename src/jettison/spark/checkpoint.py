@@ -62,7 +62,13 @@ class Checkpoint:
         text = self._folder.read("shared.json")
         return frozenset() if text is None else frozenset(json.loads(text)) & set(graph.by_name)
 
-    def remember(self, profile: Profile, shared: frozenset[str]) -> None:
+    def believed(self) -> bool:
+        """Whether batches had confirmed the costs that are kept here (`statistics.belief`)."""
+        text = self._folder.read("belief.json")
+        return text is None or bool(json.loads(text)["believed"])
+
+    def remember(self, profile: Profile, shared: frozenset[str], *, believed: bool = True) -> None:
+        self._folder.write("belief.json", json.dumps({"believed": believed}))
         self._folder.write("profile.json", json.dumps(profile.to_dict()))
         self._folder.write("shared.json", json.dumps(sorted(shared)))
 

@@ -79,7 +79,8 @@ class Run:
         self._runner.shared = checkpoint.shared(graph) if shared is None else frozenset(shared)
         # nothing is shed before something was measured
         careful = settings if self._calibrated else replace(settings, shedding=False)
-        self.controller = Controller(graph, careful, known or assumed_profile(graph))
+        on_trial = profile is None and known is not None and not checkpoint.believed()
+        self.controller = Controller(graph, careful, known or assumed_profile(graph), guessed=on_trial)
         self._totals = Totals(graph, settings.budget_us / 1000)
         self._alarm = InfeasibleAlarm(graph.name)
         self.history: deque[tuple[BatchSample, Plan]] = deque(maxlen=_HISTORY)
@@ -191,8 +192,8 @@ class Run:
             self._view.close()
         if self.metrics is not None:
             self.metrics.close()
-        if self._calibrated and self.controller.belief.believed:
-            self._checkpoint.remember(self.controller.profile, self._runner.shared)
+        if self._calibrated:
+            self._remember()
         self._runner.close()
         self._reader.close()
         for frame in self._persisted:
@@ -307,9 +308,8 @@ class Run:
         self._show(sample, plan)
         on_trial = not self.controller.belief.believed
         self.controller.record(sample)
-        believed = self._calibrated and self.controller.belief.believed
-        if believed and (on_trial or batch % _REMEMBER_EVERY == 0):
-            self._checkpoint.remember(self.controller.profile, self._runner.shared)
+        if self._calibrated and (on_trial or batch % _REMEMBER_EVERY == 0):
+            self._remember()
         self._after_s = time.time() - ended
 
     def _frames(self, frame: DataFrame, reading: Reading) -> dict[str, DataFrame]:
@@ -372,6 +372,11 @@ class Run:
         fates, groups = self.controller.fates, self.controller.groups
         self.controller = Controller(self.graph, self.settings, found.profile, guessed=True)
         self.controller.fates, self.controller.groups = fates, groups
+        self._remember()
+
+    def _remember(self) -> None:
+        believed = self.controller.belief.believed
+        self._checkpoint.remember(self.controller.profile, self._runner.shared, believed=believed)
 
     def _learn_bookkeeping(self) -> None:
         """What a trigger costs beside the batch itself, from Spark's own account of the batch before."""
