@@ -141,6 +141,7 @@ class Checkpoint:
 
     def _profile_of(self, content: dict[str, Any]) -> Profile | None:
         """Costs of this very network; None where they are of another."""
+        content.pop("believed", None)
         return Profile.from_dict(content) if content.pop("network", self._network) == self._network else None
 
     def _cached(self, name: str, made: Callable[[Any], T]) -> T | None:
@@ -158,8 +159,13 @@ class Checkpoint:
             )
             return None
 
-    def remember(self, profile: Profile, shared: frozenset[str]) -> None:
-        write_sealed(self._folder, "profile.json", json.dumps({**profile.to_dict(), "network": self._network}))
+    def believed(self) -> bool:
+        """Whether batches had confirmed the costs that are kept here (`statistics.belief`)."""
+        return self._cached("profile.json", lambda content: bool(content.get("believed", True))) is not False
+
+    def remember(self, profile: Profile, shared: frozenset[str], *, believed: bool = True) -> None:
+        content = {**profile.to_dict(), "network": self._network, "believed": believed}
+        write_sealed(self._folder, "profile.json", json.dumps(content))
         write_sealed(self._folder, "shared.json", json.dumps({"shared": sorted(shared)}))
 
     def _claim(self, graph: Graph) -> None:

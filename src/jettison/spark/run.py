@@ -106,7 +106,8 @@ class Run:
         self._runner.shared = checkpoint.shared(graph) if shared is None else frozenset(shared)
         # nothing is shed before something was measured
         careful = settings if self._calibrated else replace(settings, shedding=False)
-        self.controller = Controller(graph, careful, known or assumed_profile(graph))
+        on_trial = profile is None and known is not None and not checkpoint.believed()
+        self.controller = Controller(graph, careful, known or assumed_profile(graph), guessed=on_trial)
         self._dry_run = dry_run
         self._shadow = self._shadow_of(self.controller.profile)
         self._backlog = Backlog(catch_up, settings.trigger_ms)
@@ -261,7 +262,7 @@ class Run:
             steps.append(("ending the look at the checkpoint's size", self._size.close))
         if self.metrics is not None:
             steps.append(("closing the metrics server", self.metrics.close))
-        if self._calibrated and self.controller.belief.believed:
+        if self._calibrated:
             steps.append(("saving the costs, which the next start measures anew", self._remember))
         steps += [("ending its threads", self._runner.close), ("letting go of the broker", self._reader.close)]
         if session_alive(self._spark):
@@ -293,7 +294,8 @@ class Run:
         )
 
     def _remember(self) -> None:
-        self._checkpoint.remember(self.controller.profile, self._runner.shared)
+        believed = self.controller.belief.believed
+        self._checkpoint.remember(self.controller.profile, self._runner.shared, believed=believed)
 
     def _log_end(self) -> None:
         totals = self._totals
@@ -464,8 +466,7 @@ class Run:
         if self._limits is not None:
             self._limits.set(self._query, self._next_bounds(rows))
         self._batch_ended_s = time.monotonic()
-        believed = self._calibrated and self.controller.belief.believed
-        if believed and (on_trial or batch % _REMEMBER_EVERY == 0):
+        if self._calibrated and (on_trial or batch % _REMEMBER_EVERY == 0):
             self._remember()
         self._checkpoint.tidy(batch)
         self._after_s = time.monotonic() - ended
@@ -602,6 +603,7 @@ class Run:
         self.controller = Controller(self.graph, self.settings, found.profile, guessed=True)
         self.controller.fates, self.controller.groups = fates, groups
         self._shadow = self._shadow_of(found.profile)
+        self._remember()
         kept = f", rows shared at {', '.join(sorted(found.shared))}" if found.shared else ""
         fixed = f"{found.profile.fixed_ms:.0f} ms per batch beside its rows"
         _log.info(f"costs are measured, in {time.monotonic() - began:.1f} s: {fixed}{kept}")
