@@ -48,6 +48,8 @@ def test_trust_2_what_is_below_inherits_what_is_not_whole() -> None:
     after = whole_after_us(net.graph, {"both": came})
     assert after["hours"] == after["minutes"] == 70 + 1_000_000
     assert after["alone"] == -math.inf
+    late = whole_after_us(net.graph, {"minutes": came, "both": Watch()})
+    assert late["minutes"] == 70 + 1_000_000, "of what waits at the join some may have been shed by key"
     assert whole_after_us(net.graph, {"minutes": Watch(4, settled=False)})["hours"] == math.inf
     assert whole_after_us(net.graph, {"alone": Watch(4)})["alone"] == -math.inf, "no row had come before"
     assert places_above(net.graph, "hours") == ("orders", "payments")

@@ -62,7 +62,9 @@ def start(
     sinks
         A sink, a Kafka topic, or a function of (DataFrame, batch id), for every output.
     checkpoint
-        Where the run keeps what it needs to go on after a failure; a temporary folder when left out.
+        Where the run keeps what it needs to go on after a failure; a temporary folder when left out. Between two runs
+        outputs and operators may come and go: state belongs to what is computed, and what was not there from the first
+        row of a window on does not deliver it.
     shedding
         False measures and reports, but drops nothing.
     shedder
