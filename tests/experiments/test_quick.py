@@ -262,7 +262,8 @@ def test_recovery(spark: SparkSession, tmp_path: Path) -> None:
     result = recovery.run(quick=True, say=quiet)
     assert result.metrics["kills"] == 2
     assert result.metrics["rows_compared"] > 0
-    assert (result.metrics["lost"], result.metrics["doubled"], result.metrics["plans_differ"]) == (0, 0, 0)
+    assert [result.metrics[word] for word in ("lost", "doubled", "wrong", "plans_differ")] == [0, 0, 0, 0]
+    assert result.passed, result.checks
     drawn(result, tmp_path)
 
 

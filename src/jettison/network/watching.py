@@ -6,7 +6,9 @@ newest event time of all batches before it came (back). So a window is whole whe
     aggregate       rows and results after T are whole, or after what the operators above it give whole
     join of streams pairs have the later of two times, and the earlier one is up to `within` before: after T + within
 
-Windows that are not whole are withheld. What was shed is no hole: a window drop leaves the windows whole that it keeps.
+An aggregate that comes below a join that was there before waits for the band too: rows that wait at the join may have
+been shed by key, which only windows of its pairs forbid. Windows that are not whole are withheld. What was shed is no
+hole otherwise: a window drop leaves the windows whole that it keeps.
 """
 
 from __future__ import annotations
@@ -68,11 +70,13 @@ def whole_after_us(graph: Graph, watches: Mapping[str, Watch]) -> dict[str, floa
     70000000
     """
     found: dict[str, float] = {}
+    bands_us: dict[str, int] = {}
     for operator in graph.operators:
-        above = [found[tail] for tail in operator.inputs]
-        own = watches[operator.name].after_us if operator.name in watches else -math.inf
-        after = max([own, *above], default=-math.inf)
-        found[operator.name] = after + operator.within_us if isinstance(operator, StreamJoin) else after
+        within_us = operator.within_us if isinstance(operator, StreamJoin) else 0
+        above_us = max((bands_us[tail] for tail in operator.inputs), default=0)
+        own = watches[operator.name].after_us + above_us if operator.name in watches else -math.inf
+        found[operator.name] = max([own, *(found[tail] for tail in operator.inputs)]) + within_us
+        bands_us[operator.name] = above_us + within_us
     return found
 
 

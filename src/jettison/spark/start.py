@@ -79,7 +79,9 @@ def start(
         A sink, a Kafka topic, or a function of (DataFrame, batch id), for every output. A parquet folder belongs to
         the run that has written there: with another checkpoint the start is refused (see `jt.parquet`).
     checkpoint
-        Where the run keeps what it needs to go on after a failure; a temporary folder when left out.
+        Where the run keeps what it needs to go on after a failure; a temporary folder when left out. Between two runs
+        outputs and operators may come and go: state belongs to what is computed, and what was not there from the first
+        row of a window on does not deliver it.
     retention
         How long plans and ledger stay readable: a duration, a number of batches, or None for ever. What a restart needs
         is always kept.
