@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import socket
+import threading
 import urllib.request
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -24,7 +25,9 @@ import jettison as jt
 from jettison.plan.fate import Schedule, Segment, kept
 from jettison.plan.plan import Fate, Plan, Random, Window
 from jettison.plan.window_decisions import decisions_of
+from jettison.spark.checkpoint_size import SizeWatch, size_of
 from jettison.spark.metrics import Metrics
+from jettison.spark.metrics_address import metrics_address
 from jettison.statistics.account import Account, accounts_of
 from jettison.statistics.samples import BatchSample
 
@@ -172,6 +175,56 @@ def check_deploy(text: str, metrics: Metrics) -> None:
         assert name in served or (name in declared and name.startswith(without)), f"{name} is not served"
         there = served.get(name) or declared[name]
         assert labels <= there, (name, labels, there)
+
+
+def test_trust_21_the_checkpoint_is_looked_at_by_a_thread_of_its_own(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At once, then once a minute, here and on Hadoop's file systems; a look that fails ends nothing."""
+    (tmp_path / "deep").mkdir()
+    for name, text in (("a", "12345"), ("deep/b", "123")):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    assert size_of(str(tmp_path), spark) == size_of(f"file://{tmp_path}", spark) == (8, 2)
+    monkeypatch.setattr("jettison.spark.checkpoint_size.EVERY_S", 0.02)
+    looks: list[int] = []
+    shown = threading.Event()
+
+    def look() -> tuple[int, int]:
+        looks.append(threading.get_ident())
+        if len(looks) == 1:
+            raise OSError("gone while we looked")
+        return 8, 2
+
+    watch = SizeWatch(look, lambda size_bytes, files: shown.set())
+    assert shown.wait(10)
+    watch.close()
+    assert threading.get_ident() not in looks
+
+
+@pytest.mark.core
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ("0.0.0.0", "metrics is '0.0.0.0': the port must be a number up to 65535"),
+        ("here:http", "metrics is 'here:http': the port must be a number"),
+        (":70000", "metrics is ':70000': the port must be a number up to 65535"),
+        (-1, "metrics is -1: the port must be a number"),
+        ("::1:9100", r"write an IPv6 host in brackets, such as '\[::1\]:9100'"),
+        (True, "metrics is True: give an address"),
+        ("no.such.host.invalid:9100", "metrics no.such.host.invalid:9100: cannot listen there"),
+    ],
+)
+def test_trust_21_addresses_that_cannot_be(given: str | int, says: str) -> None:
+    with pytest.raises(jt.StartError, match=says):
+        Metrics(running.taxi().graph, 900.0, given)
+
+
+@pytest.mark.core
+def test_trust_21_the_old_name_says_the_same() -> None:
+    assert metrics_address(None, 9100) == 9100 == metrics_address(9100, None)
+    assert metrics_address(None, None) is None
+    with pytest.raises(jt.StartError, match=r"metrics=':1' and metrics_port=2 say the same thing: give metrics alone"):
+        metrics_address(":1", 2)
 
 
 @pytest.mark.core

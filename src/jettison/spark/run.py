@@ -25,7 +25,6 @@ from jettison.plan.window_decisions import decisions_of
 from jettison.spark.batch import BatchRunner
 from jettison.spark.calibrate import LEAST_ROWS, assumed_profile, calibrate
 from jettison.spark.checkpoint import Checkpoint
-from jettison.spark.checkpoint_size import SizeWatch, size_of
 from jettison.spark.freshness import Ages, count_fresh
 from jettison.spark.groups import count_groups
 from jettison.spark.kafka import hint
@@ -96,9 +95,6 @@ class Run:
         self._closed = False
         self.metrics = metrics
         self._progress: Mapping[str, Any] | None = None  # Spark's account of the batch before
-        self._size = (
-            None if metrics is None else SizeWatch(lambda: size_of(checkpoint.path, spark), metrics.checkpoint_size)
-        )
         self._view = LiveView(self) if live else None
         self._started = time.time()
         self._ended: float | None = None
@@ -193,8 +189,6 @@ class Run:
         self._ended = time.time()
         if self._view is not None:
             self._view.close()
-        if self._size is not None:
-            self._size.close()
         if self.metrics is not None:
             self.metrics.close()
         if self._calibrated:

@@ -17,6 +17,7 @@ from jettison.plan.shedders import SEMANTIC
 from jettison.spark.aside import ShedSinks
 from jettison.spark.batch import BatchRunner
 from jettison.spark.checkpoint import Checkpoint
+from jettison.spark.checkpoint_size import size_of
 from jettison.spark.checks import check_compiles, check_keys, check_paths, check_sinks, check_statics, opened
 from jettison.spark.count_state import CountState
 from jettison.spark.join_state import JoinState
@@ -114,6 +115,8 @@ def start(
     shown, runner, reader = None, None, None
     try:
         shown = None if address is None else Metrics(graph, settings.budget_us / 1000, address)
+        if shown is not None:
+            shown.watch_checkpoint(lambda: size_of(folder.path, spark))
         aside = rejects_sink or ParquetSink(f"{folder.path}/rejects")
         check_kinds(folder.state_folder, kept.kinds)
         joins = JoinState(spark, folder.state_folder, folder.state_path, kept.sides) if kept.sides else None
