@@ -51,7 +51,7 @@ def test_ctrl_c_ends_the_example_between_batches_and_reports(tmp_path: Path) -> 
     # without the burst of the example, which a slow machine would be at work on for long
     rate = {"kind": "constant", "rows_per_s": 2000}
     example = changed(tmp_path, "run", "sources", "trips", "generator", "rate", to=rate)
-    process = started("run", example, "--metrics-port", 0, cwd=tmp_path)
+    process = started("run", example, "--metrics", ":0", cwd=tmp_path)
     assert process.stderr is not None
     for line in process.stderr:
         if line.startswith("metrics: http://127.0.0.1:"):

@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import time
-import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -309,42 +308,6 @@ def test_sinks(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 # --- what a run tells -------------------------------------------------------------------------------------------------
-
-
-def scrape(port: int) -> str:
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
-        return str(answer.read().decode())
-
-
-def test_prometheus_finds_every_number(spark: SparkSession, tmp_path: Path) -> None:
-    running.log_plans(tmp_path, [HALF, HALF], {"trips": 500})
-    sinks = {"fares": jt.memory(), "alerts": jt.memory()}
-    stream = running.trips(spark, 1000, 500)
-    run = jt.start(
-        taxi(), {"trips": stream}, sinks, trigger=TRIGGER, checkpoint=str(tmp_path), profile=FREE, metrics_port=0
-    )
-    assert run.metrics is not None
-    port = run.metrics.port
-    assert run.metrics.host == "127.0.0.1"
-    running.until(run, lambda: run.report().rows_in == 1000)
-    text = scrape(port)
-    ended(run, 1000)
-
-    shed = {arc: sum(n for (_, a), (_, n) in running.counts(tmp_path).items() if a == arc) for arc in HALF.drops}
-    for line in (
-        f'jettison_shed_rows_total{{arc="trips",network="taxi",reason="other"}} {shed["trips"]:.1f}',
-        f'jettison_shed_rows_total{{arc="paid>narrow",network="taxi",reason="other"}} {shed["paid>narrow"]:.1f}',
-        'jettison_rows_in_total{network="taxi",source="trips"} 1000.0',
-        f'jettison_output_rows_total{{network="taxi",output="fares"}} {len(sinks["fares"].rows):.1f}',
-        'jettison_batches_total{network="taxi"} 2.0',
-        'jettison_plan_row{network="taxi"} 1.0',
-        'jettison_keep_ratio{arc="paid>narrow",network="taxi"} 0.25',
-    ):
-        assert f"\n{line}\n" in text, text
-    assert 'jettison_latency_seconds_bucket{le="1",network="taxi",output="fares"}' in text
-    with pytest.raises(OSError, match="refused"):
-        scrape(port)
 
 
 def test_calibration_measures_once_and_a_restart_remembers(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from jettison.network.graph import Graph
 from jettison.plan.figures import BatchFigures
 from jettison.plan.reasons import STALE_UNREAD, UNREAD, kind_of_reason, reason_on
+from jettison.spark.checkpoint_size import SizeWatch
 from jettison.spark.latency_buckets import LatencyBuckets
 from jettison.spark.metrics_address import serve
 from jettison.spark.source_lag import SourceLag
@@ -57,6 +58,7 @@ class Metrics:
         gauge["calibrating"]().set(1)
         for name in ("batches", "over_budget_batches", "mispredicted_batches", "infeasible_batches"):
             counter[name]()  # 0 from the first moment on, so that a rate is right
+        self._size: SizeWatch | None = None
         self._server = serve(address, graph.name, self.registry)
         self.host, self.port = self._server.host, self._server.port
 
@@ -115,14 +117,19 @@ class Metrics:
         )
 
     def close(self) -> None:
+        if self._size is not None:
+            self._size.close()
         self._server.leave(self._network)
 
-    def checkpoint_size(self, size_bytes: int, files: int) -> None:
-        """Show how large the checkpoint is."""
+    def watch_checkpoint(self, look: Callable[[], tuple[int, int]]) -> None:
+        """Show how large the checkpoint is, in bytes and files, as a thread of its own finds it every minute."""
+        self._size = SizeWatch(look, self._show_size)
+
+    def _show_size(self, size_bytes: int, files: int) -> None:
         self._gauge["checkpoint_bytes"]().set(size_bytes)
         self._gauge["checkpoint_files"]().set(files)
 
-    def lag(self, lags: dict[str, SourceLag]) -> None:
+    def lag(self, lags: Mapping[str, SourceLag]) -> None:
         """Show how far behind sources are."""
         for source, lag in lags.items():
             for name, value in (("rows", lag.rows), ("files", lag.files), ("bytes", lag.size_bytes)):

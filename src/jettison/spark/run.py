@@ -34,7 +34,6 @@ from jettison.spark.alive import end_query, failure_of, in_trigger, query_active
 from jettison.spark.batch import BatchRunner
 from jettison.spark.calibrate import LEAST_ROWS, assumed_profile, calibrate
 from jettison.spark.checkpoint import Checkpoint
-from jettison.spark.checkpoint_size import SizeWatch, size_of
 from jettison.spark.closing import Step, close_all
 from jettison.spark.describe import described, part, query_name
 from jettison.spark.evidence import check_never_ran
@@ -131,9 +130,6 @@ class Run:
         self._closed = False
         self.metrics = metrics
         self._progress: Mapping[str, Any] | None = None  # Spark's account of the batch before
-        self._size = (
-            None if metrics is None else SizeWatch(lambda: size_of(checkpoint.path, spark), metrics.checkpoint_size)
-        )
         self._view = LiveView(self) if live else None
         self._started_s = time.monotonic()
         self._ended_s: float | None = None
@@ -258,8 +254,6 @@ class Run:
         steps: list[Step] = [("writing the last line of the log", self._log_end)]
         if self._view is not None:
             steps.append(("ending the line in the terminal", self._view.close))
-        if self._size is not None:
-            steps.append(("ending the look at the checkpoint's size", self._size.close))
         if self.metrics is not None:
             steps.append(("closing the metrics server", self.metrics.close))
         if self._calibrated:

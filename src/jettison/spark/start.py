@@ -24,6 +24,7 @@ from jettison.spark.arguments import check_arguments
 from jettison.spark.aside import ShedSinks
 from jettison.spark.batch import BatchRunner
 from jettison.spark.checkpoint import Checkpoint
+from jettison.spark.checkpoint_size import size_of
 from jettison.spark.checks import check_compiles, check_keys, check_paths, check_sinks, check_statics, opened
 from jettison.spark.closing import Step, close_all
 from jettison.spark.connect import named_parts, refuse_connect
@@ -165,6 +166,8 @@ def start(
     try:
         owners = Owners(spark, folder, graph.name, written)
         shown = None if address is None else Metrics(graph, settings.budget_us / 1000, address)
+        if shown is not None:
+            shown.watch_checkpoint(lambda: size_of(folder.path, spark))
         aside = rejects_sink or ParquetSink(f"{folder.path}/rejects")
         check_kinds(folder.state_folder, kept.kinds)
         presence = Presence(folder.state_folder, graph)
