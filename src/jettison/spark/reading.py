@@ -13,7 +13,7 @@ from jettison.errors import SourceError
 from jettison.network.graph import Graph
 from jettison.plan.plan import Plan
 from jettison.spark.checkpoint import Checkpoint
-from jettison.spark.describe import part
+from jettison.spark.describe import part as described_part
 from jettison.spark.footers import footer_rows
 from jettison.spark.kafka import hint, read_between
 from jettison.spark.logs import Logged
@@ -103,7 +103,7 @@ class Reader:
         return Reading({name: rows[name] or 0 for name in names}, **_merged(known))
 
     def _counted(self, frame: DataFrame) -> dict[str, int]:
-        with part(self._spark, "counting rows"):
+        with described_part(self._spark, "counting rows"):
             return count_rows(self._graph, frame)
 
     def _rows(self, index: int, start: Any, end: Any) -> int | None:
