@@ -26,23 +26,23 @@ def test_trust_12_a_null_event_time_in_a_later_batch_joins_no_window(spark: Spar
     batches = [
         [(1, 3 * S, 1, "cab", 5.0), (2, 8 * S, 2, "cab", 6.0)],
         [(3, None, 1, "cab", 7.0), (4, None, None, None, None), (5, 21 * S, 1, "bus", 8.0)],
-        [(6, None, 1, "cab", 9.0), (7, 40 * S, 1, "bus", 10.0)],
-        [(8, 60 * S, 1, "bus", 11.0), (9, None, 2, "bus", 12.0)],
-        [(10, 61 * S, 1, "bus", 13.0)],
+        [(6, None, 1, "cab", 9.0), (7, 60 * S, 1, "bus", 10.0)],
+        [(8, 61 * S, 1, "bus", 11.0), (9, None, 2, "bus", 12.0)],
     ]
     run = Hand(spark, tmp_path, net)
     measured = [run.run(number, rows) for number, rows in enumerate(batches)]
     everything = frame_of(spark, [row for rows in batches for row in rows])
 
-    assert [each.timeless["trips"] for each in measured] == [0, 2, 1, 1, 0]
-    assert [each.late for each in measured] == [{"t": 0, "s": 0}] * 5
+    assert [each.timeless["trips"] for each in measured] == [0, 2, 1, 1]
+    assert [each.late for each in measured] == [{"t": 0, "s": 0}] * 4
     aggregates = {"n": "count(*)", "sum": "sum(fare)"}
     assert run.rows("tumbling") == by_spark(everything, "10 seconds", None, ["zone"], 60 * S, **aggregates)
     assert run.rows("sliding") == by_spark(everything, "10 seconds", "5 seconds", ["zone"], 60 * S, n="count(*)")
-    assert [row[0] for row in run.rows("rows")] == sorted([1, 2, 3, 5, 6, 7, 8, 9, 10], key=lambda trip: repr((trip,)))
+    assert [row[0] for row in run.rows("rows")] == sorted([1, 2, 3, 5, 6, 7, 8, 9], key=lambda trip: repr((trip,)))
     run.close()
 
 
+@pytest.mark.long
 def test_trust_12_rows_on_which_an_expression_fails_are_rejected(spark: SparkSession, tmp_path: Path) -> None:
     most = 2**63 - 1
     net = jt.Network("faulty")
@@ -56,8 +56,7 @@ def test_trust_12_rows_on_which_an_expression_fails_are_rejected(spark: SparkSes
         [(1, 1 * S, 1, "7", 1.0), (2, 2 * S, 2, "8", 2.0)],
         [(3, 3 * S, 0, "9", 3.0), (4, 11 * S, 4, "x", 4.0), (5, 12 * S, None, None, None), (most, 12 * S, 1, "", 0.0)],
         [(6, 31 * S, 5, "11", 5.0)],
-        [(7, 51 * S, 1, "12", 6.0)],
-        [(8, 52 * S, 1, "13", 7.0)],
+        [(7, 32 * S, 1, "12", 6.0)],
     ]
     run = Hand(spark, tmp_path, net)
     measured = [run.run(number, rows) for number, rows in enumerate(batches)]
@@ -67,15 +66,15 @@ def test_trust_12_rows_on_which_an_expression_fails_are_rejected(spark: SparkSes
 
     assert measured[0].unfit == {}
     assert measured[1].unfit == {"ratio": 1, "numbers": 2, "parts": 1, "shares": 1}
-    assert numbers("kept", 0) == sorted([(1,), (2,), (4,), (most,), (6,), (7,), (8,)], key=repr)
+    assert numbers("kept", 0) == sorted([(1,), (2,), (4,), (most,), (6,), (7,)], key=repr)
     assert numbers("parsed", 0, 1, 2) == sorted(
-        [(1, 7, 8), (2, 8, 9), (3, 9, 10), (5, None, None), (6, 11, 12), (7, 12, 13), (8, 13, 14)], key=repr
+        [(1, 7, 8), (2, 8, 9), (3, 9, 10), (5, None, None), (6, 11, 12), (7, 12, 13)], key=repr
     )
     assert (3, 0) not in numbers("added", 0, 2)
-    assert len(run.rows("added")) == 8
-    assert numbers("windows", 0, 2, 3) == [(0.0, 2, 150), (10.0, 3, 125), (30.0, 1, 20)]
+    assert len(run.rows("added")) == 7
+    assert numbers("windows", 0, 2, 3) == [(0.0, 2, 150), (10.0, 3, 125)]
     # a sum that no bigint holds is null and counted, also where it is merged with others
-    assert numbers("sums", 0, 2, 3) == [(0.0, 3, 6), (10.0, 3, None), (30.0, 1, 6)]
+    assert numbers("sums", 0, 2, 3) == [(0.0, 3, 6), (10.0, 3, None)]
     failed = [each.failed["trips_sum"] for each in measured if each.failed]
     assert [each.windows for each in failed] == [1]
     assert "sum(trip) is beyond what a bigint holds" in failed[0].reason

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
@@ -140,7 +141,7 @@ def _tried(operator: Operator, rows: DataFrame, items: Sequence[Any]) -> tuple[D
     try:
         values = F.struct(*(_column(item).alias(f"v{number}") for number, item in enumerate(items)))
         tried = rows.withColumn(TRIED, _try(values, rows))
-    except (AnalysisException, TypeError):  # such as an item that uses one before it
+    except (AnalysisException, Py4JError, TypeError):  # such as an item that uses one before it, or no such try
         return rows, None
     seen = Observation()
     threw, passed = F.expr(f"{TRIED} IS NULL"), F.expr(f"{TRIED} IS NOT NULL")

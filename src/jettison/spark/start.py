@@ -72,6 +72,8 @@ def start(
 ) -> Run:
     """Run a network. Nothing is shed while batches fit into `headroom` x `trigger`.
 
+    What begins, changes and ends is logged under the name "jettison"; add a handler to see it.
+
     Parameters
     ----------
     sources
@@ -106,7 +108,8 @@ def start(
     statics
         The tables that joins name.
     rejects
-        A sink for rows that do not parse; by default they are kept as parquet in the checkpoint.
+        A sink for rows that do not parse, and for those on which an expression of the network fails; by default they
+        are kept as parquet in the checkpoint.
     on_shed
         Sinks for what is shed, by arc (`trips`, `paid>alerts`) or by output (what is shed on the way to it).
     metrics
