@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 import jettison as jt
-from jettison.control.alarm import InfeasibleAlarm
 from jettison.control.loop import Controller, Settings
 from jettison.plan.certify import planned_load_us
 from jettison.plan.plan import Plan
@@ -211,13 +210,3 @@ def test_trust_9_unread_and_stale_rows_count_against_a_floor() -> None:
     plan = controller.decide({"trips": 20_000}, 2000.0, fresh=half)
     assert plan.stale
     assert plan.keep("trips") == pytest.approx(0.8, abs=1e-6)
-
-
-def test_trust_9_an_infeasible_budget_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
-    alarm = InfeasibleAlarm("taxi")
-    with caplog.at_level("INFO", logger="jettison"):
-        for batch in range(30):
-            alarm.update(batch, "the fixed cost of a batch is 2200 ms" if batch in range(3, 9) else None)
-    assert alarm.batches == 6
-    assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
-    assert "network taxi, batch 3 cannot keep up: the fixed cost" in caplog.text

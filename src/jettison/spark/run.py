@@ -14,7 +14,6 @@ from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from jettison.control.alarm import InfeasibleAlarm
 from jettison.control.catch_up import SHED, UNBOUNDED, Backlog, most_rows
 from jettison.control.loop import LEAST_READ_SHARE, Controller, Settings
 from jettison.control.narration import Narrator
@@ -114,7 +113,6 @@ class Run:
         self._largest_rows = 0
         self._batch_ended_s: float | None = None
         self._totals = Totals(graph, settings.budget_us / 1000, notes=notes)
-        self._alarm = InfeasibleAlarm(graph.name)
         self._narrator = Narrator(settings.budget_us / 1000)
         self.history = History()
         self._bookkeeping_ms = Smoothed(0.3, 100.0)
@@ -385,7 +383,6 @@ class Run:
             marks = self._marks(batch)
             held = "catching up" if self._backlog.keeps_all else None
             decided = self.controller.decide(rows, now_ms, fresh=fresh, marks=marks, skipped=reading.skipped, held=held)
-            self._alarm.update(batch, self.controller.infeasible)
             would = None if self._shadow is None else self._would(self._shadow, rows, interval_ms, now_ms, marks)
             plan = self.controller.plan = of_what_was_read(self.graph, decided, reading)
             offsets = end_offsets(self._checkpoint.spark_folder, batch)
