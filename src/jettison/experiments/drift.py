@@ -136,7 +136,7 @@ def _cases() -> list[Case]:
     source.output("o", qos=QoS(value=Value("x", _INTERVALS, otherwise=0.3, histogram=wrong)), quality=True)
     split = Network("split")
     wide = split.source("s", "id long, x double", id=["id"]).with_columns({"y": "x + 0"}, name="wide")
-    low = wide.where(f"y IS NULL OR y < {_REMOVED_FROM}", name="low")
+    low = wide.where(f"y IS NULL OR y < {_REMOVED_FROM} OR y > {_TOP}", name="low")
     low.output("o", qos=QoS(value=Value("y", _INTERVALS, otherwise=0.3)), quality=True)
     wide.select("id", name="ids").output("log")
     cost_us = 1000 * _TRIGGER_MS * _HEADROOM / (_FITS * _ROWS)
@@ -187,7 +187,7 @@ def _run(spark: Any, case: Case, batches: list[Batch], folder: Path) -> list[dic
     said = {row[0]: row[1] for row in written}
     table = []
     for number, ((sample, plan), batch) in enumerate(zip(running.history, batches, strict=True)):
-        removed = int((batch.values >= _REMOVED_FROM).sum()) if case.filtered else 0
+        removed = _removed(batch.values) if case.filtered else 0
         full, got = len(batch.values) - removed, sample.outputs["o"].rows
         drops = {type(drop).__name__: drop.keep for drop in plan.drops.values()}
         table.append(
@@ -205,6 +205,11 @@ def _run(spark: Any, case: Case, batches: list[Batch], folder: Path) -> list[dic
             }
         )
     return table
+
+
+def _removed(values: Values) -> int:
+    """How many of these rows the filter behind the split removes."""
+    return int(((values >= _REMOVED_FROM) & (values <= _TOP)).sum())
 
 
 def _judged(table: list[dict[str, Any]]) -> dict[str, float]:

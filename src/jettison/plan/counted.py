@@ -8,23 +8,33 @@ drop by window are left out: shares of windows hold in the long run, not in one 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from jettison.network.graph import Graph, arc_head
-from jettison.network.operators import Source
+from jettison.network.operators import Apply, Join, Source, Where
 from jettison.plan.plan import Keep, Plan, Semantic, Window, keeps_of
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample
 from jettison.statistics.spread import Spread, flows_by_value
 from jettison.statistics.values import counted_spread
 
+Vector = npt.NDArray[np.float64]
+
 
 def counted_shares(
-    graph: Graph, profile: Profile, plan: Plan, sample: BatchSample
+    graph: Graph,
+    profile: Profile,
+    plan: Plan,
+    sample: BatchSample,
+    passes: Mapping[str, Vector] | None = None,
 ) -> tuple[dict[str, float], dict[str, float]]:
     """By output, the share of tuples that a batch delivered and of what they are worth; nothing where all passed.
+
+    `passes` is what filters pass of every cell, where that is known better than from the spreads of the profile.
 
     >>> from jettison.network import Network, QoS, Value
     >>> from jettison.statistics.samples import ValueSample
@@ -41,8 +51,7 @@ def counted_shares(
     skipped = sum(sample.skipped.values())
     if not plan.sheds and not skipped:
         return {}, {}
-    values = {**profile.values, **_spreads(graph, plan, sample)}
-    counted = replace(profile, values=values)
+    counted = _carried(graph, profile, _spreads(graph, plan, sample), passes or {})
     rows = {name: float(count) for name, count in sample.rows_in.items()}
     spread = Spread(graph, counted)
     by_window = {arc for arc, drop in plan.drops.items() if isinstance(drop, Window)}
@@ -71,6 +80,36 @@ def counted_shares(
     return delivered, worth
 
 
+def _carried(
+    graph: Graph, profile: Profile, entering: Mapping[str, Sequence[float]], passes: Mapping[str, Vector]
+) -> Profile:
+    """A profile for the values of one batch, which pass every filter cell by cell as values do by the profile."""
+    if not entering:
+        return profile
+    known = Spread(graph, profile)
+    values, selectivity = dict(profile.values), dict(profile.selectivity)
+    for track in graph.tracks.all:
+        at: dict[str, Vector] = {}
+        for operator in graph.operators:
+            name = operator.name
+            if name not in track.columns:
+                continue
+            place, before = f"{name}.{track.columns[name]}", [at[tail] for tail in operator.inputs if tail in at]
+            if place in entering or not before:
+                at[name] = np.asarray(entering.get(place, known.of(name, track)))
+            else:
+                came: Vector = np.mean(before, axis=0)
+                through = passes.get(name)
+                if through is None and known.track(name) is track:
+                    through = known.passes(name)
+                at[name] = came if through is None else came * through
+                if through is not None and isinstance(operator, Where | Join | Apply):
+                    selectivity[name] = float(at[name].sum())
+                at[name] = at[name] / max(float(at[name].sum()), 1e-12)
+            values[place] = tuple(map(float, at[name]))
+    return replace(profile, values=values, selectivity=selectivity)
+
+
 def _share(got: float, full: float) -> float:
     return min(1.0, float(got) / float(full)) if full > 0 else 1.0
 
@@ -87,6 +126,14 @@ def _spreads(graph: Graph, plan: Plan, sample: BatchSample) -> dict[str, tuple[f
                 spread = counted_spread(track, seen)
                 if spread is not None:
                     found[f"{name}.{column}"] = tuple(map(float, spread))
+    by_value = {arc for arc, drop in plan.drops.items() if isinstance(drop, Semantic)}
+    for arc, seen in sample.before.items():
+        tail, inner, _ = arc.rpartition(">")
+        at = graph.tracks.at(arc)
+        above = {source.name for source in graph.sources_above(tail)} if inner else set()
+        spread = counted_spread(at[0], seen) if inner and at is not None and not above & by_value else None
+        if at is not None and spread is not None:
+            found[f"{tail}.{at[1]}"] = tuple(map(float, spread))
     return found
 
 

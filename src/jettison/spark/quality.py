@@ -23,7 +23,7 @@ from jettison.spark.known import Known
 from jettison.spark.observed import observed_if_at_all
 from jettison.spark.raw import dropped_raw
 from jettison.spark.values import sample_mask, value_sample
-from jettison.statistics.profile import Profile
+from jettison.statistics.costs import CostModel
 from jettison.statistics.samples import BatchSample, ValueSample
 
 
@@ -34,7 +34,7 @@ def with_counted_shares(
     statics: Mapping[str, DataFrame],
     known: Known,
     plan: Plan,
-    profile: Profile,
+    costs: CostModel,
 ) -> Plan:
     """The plan with the shares that it delivers of this batch, where results carry them and drops are by value.
 
@@ -66,6 +66,7 @@ def with_counted_shares(
             seen = observed_if_at_all(looked)
         found = value_sample(0, seen)
         before |= {} if found is None else {arc: found}
-    delivered, _ = counted_shares(graph, profile, plan, replace(sample, arcs=counts, before=before))
+    looked_at = replace(sample, arcs=counts, before=before)
+    delivered, _ = counted_shares(graph, costs.profile, plan, looked_at, costs.passes_by_value)
     told = {name: share for name, share in delivered.items() if name in wanted}
     return replace(plan, delivered={**plan.delivered, **told})

@@ -442,7 +442,8 @@ class Run:
             before=measured.before,
             unfit=measured.unfit,
         )
-        delivered, worth = counted_shares(self.graph, self.controller.profile, plan, sample)
+        costs = self.controller.costs
+        delivered, worth = counted_shares(self.graph, costs.profile, plan, sample, costs.passes_by_value)
         sample = replace(sample, delivered=delivered, worth=worth)
         ages = [seen.latency_ms[-1] for seen in measured.outputs.values() if seen.latency_ms]
         cut = bool(plan.stale) or any(reading.stale.values())
@@ -517,8 +518,9 @@ class Run:
     def _with_counted_shares(self, raw: Mapping[str, DataFrame], batch: int, plan: Plan, reading: Reading) -> Plan:
         """The plan with what it delivers of this batch, where results say so of themselves."""
         sample = BatchSample(batch, 0.0, 0.0, 0.0, reading.rows, skipped=reading.skipped, stale=reading.stale)
-        known, profile = self._runner.known, self.controller.profile
-        return with_counted_shares(self.graph, raw, sample, self._statics, known, plan, profile)
+        return with_counted_shares(
+            self.graph, raw, sample, self._statics, self._runner.known, plan, self.controller.costs
+        )
 
     def _frames(self, frame: DataFrame, reading: Reading) -> dict[str, DataFrame]:
         """The batch by source: files, and topics of which a part is read, anew; the rest as it was handed over."""

@@ -20,7 +20,7 @@ from jettison.statistics.load import flows
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample
 from jettison.statistics.spread import flows_by_value
-from jettison.statistics.values import Keep, ValueModel
+from jettison.statistics.values import Keep, ValueModel, Vector
 
 _LEAST_NOISE_MS = 20.0
 _NOISE_SHARE = 0.1
@@ -122,12 +122,17 @@ class CostModel:
         """Learn how values are spread, where outputs are valued."""
         if self._graph.tracks.all:
             rows = {name: float(count) for name, count in sample.rows_in.items()}
-            moved = self._values.update(self.profile, rows, keeps, sample.arcs, sample.values, sample.before)
-            for name, factor in moved.items():
-                passed = self._selectivity[name].get() if name in self._selectivity else None
-                if passed is not None:
-                    self._selectivity[name] = Smoothed(_SELECTIVITY_WEIGHT, _passed(self._graph, name, passed * factor))
+            delivered = {name: seen.rows for name, seen in sample.outputs.items()}
+            shares = self._values.update(
+                self.profile, rows, keeps, sample.arcs, sample.values, sample.before, delivered
+            )
+            self._selectivity |= {name: Smoothed(_SELECTIVITY_WEIGHT, share) for name, share in shares.items()}
             self._refresh()
+
+    @property
+    def passes_by_value(self) -> Mapping[str, Vector]:
+        """What filters pass of every cell of values."""
+        return self._values.passes
 
     def knows_values(self, arc: str) -> bool:
         """Whether anything is known of the values that a drop on an arc judges by."""
@@ -177,11 +182,6 @@ class CostModel:
             selectivity={name: value.get() or 0.0 for name, value in self._selectivity.items()},
             values=self._values.get(),
         )
-
-
-def _passed(graph: Graph, name: str, share: float) -> float:
-    """A share that an operator passes: a filter passes no more than comes in."""
-    return min(1.0, share) if isinstance(graph.by_name[name], Where) else share
 
 
 def _by_value(keep: Keep) -> bool:

@@ -32,7 +32,8 @@ _PRIOR_ROWS = 200.0
 _MOST_WEIGHT = 0.5
 _COUNTED_WEIGHT = 0.7
 _LEAST_HIDDEN = 1e-9
-_LEAST_RATIO, _MOST_RATIO = 1e-3, 1e3
+_PRIOR_CELL_ROWS = 5.0
+_LEAST_PASSES, _MOST_PASSES = 1e-4, 1e4
 
 
 class ValueModel:
@@ -41,7 +42,7 @@ class ValueModel:
     def __init__(self, graph: Graph, profile: Profile) -> None:
         self._graph = graph
         self._entering: dict[tuple[tuple[str, ...], str], Vector] = {}
-        self._ratios: dict[str, Vector] = {}
+        self._passes: dict[str, Vector] = {}
         self._unseen: set[tuple[tuple[str, ...], str]] = set()
         spread = Spread(graph, profile) if graph.tracks.all else None
         for track in graph.tracks.all:
@@ -53,24 +54,30 @@ class ValueModel:
                     if not _told(graph, profile, track):
                         self._unseen.add((track.outputs, name))
                 elif isinstance(operator, Where | Join | Apply) and spread.track(name) is track:
-                    share = profile.passes(name)
-                    self._ratios[name] = spread.passes(name) / share if share > 0 else np.ones(track.cells)
+                    self._passes[name] = np.array(spread.passes(name))
 
-    def get(self) -> dict[str, tuple[float, ...]]:
-        """Spreads by "operator.column", as `Profile.values` holds them."""
+    def get(self, now: Mapping[tuple[tuple[str, ...], str], Vector] | None = None) -> dict[str, tuple[float, ...]]:
+        """Spreads by "operator.column", as `Profile.values` holds them; those of one batch where it says how values
+        came in."""
         found: dict[str, tuple[float, ...]] = {}
         for track in self._graph.tracks.all:
             at: dict[str, Vector] = {}
             for operator in self._graph.operators:
                 if operator.name not in track.columns:
                     continue
-                entering = self._entering.get((track.outputs, operator.name))
+                at_entry = (track.outputs, operator.name)
+                entering = (now or {}).get(at_entry, self._entering.get(at_entry))
                 if entering is None:
                     before = [at[tail] for tail in operator.inputs if tail in at]
-                    entering = np.mean(before, axis=0) * self._ratios.get(operator.name, np.ones(track.cells))
+                    entering = np.mean(before, axis=0) * self._passes.get(operator.name, np.ones(track.cells))
                 at[operator.name] = entering / max(float(entering.sum()), 1e-12)
                 found[f"{operator.name}.{track.columns[operator.name]}"] = tuple(map(float, at[operator.name]))
         return found
+
+    @property
+    def passes(self) -> Mapping[str, Vector]:
+        """What each filter passes of every cell."""
+        return self._passes
 
     def knows(self, arc: str) -> bool:
         """Whether anything was ever said or seen of the values that a drop on an arc judges by."""
@@ -88,14 +95,50 @@ class ValueModel:
         arcs: Mapping[str, tuple[int, int]],
         samples: Mapping[str, ValueSample],
         before: Mapping[str, ValueSample] | None = None,
+        delivered: Mapping[str, int] | None = None,
     ) -> dict[str, float]:
         """Learn from a batch that ran with these drops; `arcs` counts rows before and behind drops.
 
-        `samples` were taken behind drops, by "operator.column", those in `before` before the drop on an arc. Returns by
-        how much filters pass more rows than they did, because other values come to them.
+        `samples` were taken behind drops, by "operator.column", those in `before` before the drop on an arc.
+        `delivered` counts the rows of outputs. Returns what each filter passes of the values that come to it now.
         """
-        before = before or {}
-        passed = self._passing()
+        before, delivered = before or {}, delivered or {}
+        now = self._learn_sources(keeps, arcs, samples, before)
+        for arc, sample in before.items():
+            tail, inner, _ = arc.rpartition(">")
+            at = self._graph.tracks.at(arc)
+            seen = _seen(at[0], sample) if inner and at is not None else None
+            if at is not None and seen is not None:
+                above = {other: keep for other, keep in keeps.items() if other != arc}
+                coming = flows_by_value(self._graph, self._as_of(profile, now), rows, above)[arc]
+                count = arcs.get(arc, (None, 0))[0]
+                now |= self._learn_below(at[0], tail, seen, coming, count, direct=_by_chance(above), inclusive=True)
+        expected: dict[str, Vector] | None = None
+        for track in self._graph.tracks.all:
+            for place in track.outputs:
+                seen = _seen(track, samples.get(f"{place}.{track.columns.get(place)}"))
+                if seen is not None:
+                    if expected is None:
+                        expected = flows_by_value(self._graph, self._as_of(profile, now), rows, keeps)
+                    flow = expected[self._graph.arcs_into(place)[0]]
+                    self._learn_below(track, place, seen, flow, delivered.get(place), direct=_by_chance(keeps))
+        return self._shares()
+
+    def _as_of(self, profile: Profile, now: Mapping[tuple[tuple[str, ...], str], Vector]) -> Profile:
+        """A profile with the values of one batch as they came in: what is seen further down is told beside these, for
+        other values at the source are no other filter."""
+        values = self.get(now)
+        return replace(profile, values=values, selectivity={**profile.selectivity, **self._shares(values)})
+
+    def _learn_sources(
+        self,
+        keeps: Mapping[str, Keep],
+        arcs: Mapping[str, tuple[int, int]],
+        samples: Mapping[str, ValueSample],
+        before: Mapping[str, ValueSample],
+    ) -> dict[tuple[tuple[str, ...], str], Vector]:
+        """Learn what enters; returns how it was spread in this batch, where that was seen."""
+        now = {}
         for track in self._graph.tracks.all:
             for place, column in track.columns.items():
                 if (track.outputs, place) in self._entering:
@@ -107,37 +150,19 @@ class ValueModel:
                         self._learn_entering(track, place, seen, keep, arcs.get(place))
                     else:
                         self._follow(track, place, whole)
-        moved = {name: after / passed[name] for name, after in self._passing().items() if passed[name] > 0}
-        # what outputs tell is told beside what has just been learned: a change at the source is no change of filters
-        learned = replace(profile, values=self.get())
-        expected: dict[str, Vector] | None = None
-        for track in self._graph.tracks.all:
-            for place in track.outputs:
-                seen = _seen(track, samples.get(f"{place}.{track.columns.get(place)}"))
-                if seen is not None:
-                    if expected is None:
-                        expected = flows_by_value(self._graph, learned, rows, keeps)
-                    self._learn_below(track, place, seen, expected[self._graph.arcs_into(place)[0]])
-            for arc, sample in before.items():
-                tail, inner, _ = arc.rpartition(">")
-                at = self._graph.tracks.at(arc)
-                seen = _seen(track, sample) if inner and at is not None and at[0] is track else None
-                if seen is not None:
-                    above = {other: keep for other, keep in keeps.items() if other != arc}
-                    coming = flows_by_value(self._graph, learned, rows, above)[arc]
-                    self._learn_below(track, tail, seen, coming, inclusive=True)
-        return moved
+                        now[track.outputs, place] = _whole(whole)
+        return now
 
-    def _passing(self) -> dict[str, float]:
-        """What each filter passes of all that comes to it, beside what it passed when ratios were last in balance."""
-        known = self.get()
+    def _shares(self, values: Mapping[str, Sequence[float]] | None = None) -> dict[str, float]:
+        """What each filter passes of all that comes to it."""
+        known = self.get() if values is None else values
         found = {}
         for track in self._graph.tracks.all:
-            for name, ratio in self._ratios.items():
+            for name, passed in self._passes.items():
                 tails = [tail for tail in self._graph.by_name[name].inputs if tail in track.columns]
-                if name in track.columns and len(ratio) == track.cells and tails:
+                if name in track.columns and len(passed) == track.cells and tails:
                     spreads = [known[f"{tail}.{track.columns[tail]}"] for tail in tails]
-                    found[name] = float((np.mean(spreads, axis=0) * ratio).sum())
+                    found[name] = float((np.mean(spreads, axis=0) * passed).sum())
         return found
 
     def _follow(self, track: Track, place: str, seen: Vector) -> None:
@@ -168,29 +193,46 @@ class ValueModel:
         self._entering[track.outputs, place] = _whole(visible * shape + (1.0 - visible) * hidden)
 
     def _learn_below(
-        self, track: Track, place: str, seen: Vector, expected: Vector, *, inclusive: bool = False
-    ) -> None:
-        """What was seen further down beside what was expected there tells of the filter above, or of what comes in."""
+        self,
+        track: Track,
+        place: str,
+        seen: Vector,
+        expected: Vector,
+        counted: int | None,
+        *,
+        direct: bool,
+        inclusive: bool = False,
+    ) -> dict[tuple[tuple[str, ...], str], Vector]:
+        """What was seen further down beside what was expected there tells of the filter above, or of what comes in;
+        that is returned."""
         self._unseen -= {at for at in self._unseen if at[0] == track.outputs and self._leads(at[1], place)}
         if expected.sum() <= 0 or results_above(self._graph, place)[0]:
-            return  # how results of windows are spread says nothing of the rows that they were made of
-        name = place if inclusive and place in self._ratios else self._filter_before(track, place)
+            return {}  # how results of windows are spread says nothing of the rows that they were made of
+        name = place if inclusive and place in self._passes else self._filter_before(track, place)
         if name is not None:
-            self._learn_ratio(name, seen, expected)
-            return
+            self._learn_passes(name, seen, expected, counted)
+            return {}
         entering = self._entering_above(track, place)
-        if entering is not None and not isinstance(self._graph.by_name[entering], Source):
-            at = (track.outputs, entering)
-            factor = np.where(expected > 0, seen / np.maximum(expected / expected.sum() * seen.sum(), _DOUBT_ROWS), 1.0)
-            self._follow(track, entering, self._entering[at] * factor * float(seen.sum()))
+        if not direct or entering is None or isinstance(self._graph.by_name[entering], Source):
+            return {}  # sources have samples of their own
+        self._follow(track, entering, seen)
+        return {(track.outputs, entering): _whole(seen)}
 
-    def _learn_ratio(self, name: str, seen: Vector, expected: Vector) -> None:
-        predicted = expected * float(seen.sum()) / float(expected.sum())
+    def _learn_passes(self, name: str, seen: Vector, expected: Vector, counted: int | None) -> None:
+        """What was seen of a cell beside what was expected tells what a filter passes of it, the more, the more rows.
+
+        Rows that were counted say what all cells together pass; without a count only how they differ is learned.
+        """
+        sampled = float(seen.sum()) / (counted or float(expected.sum()))
+        predicted = expected * sampled
+        off = seen - predicted
+        beyond = np.sign(off) * np.maximum(np.abs(off) - np.sqrt(seen + predicted), 0.0)  # what chance does not explain
         # what is added tells little by few rows, and makes a rare cell no larger in the mean than it is
-        factor = (seen + _DOUBT_ROWS) / (predicted + _DOUBT_ROWS)
-        weight = _weight(float(seen.sum()))
-        ratio = self._ratios[name] * (1 - weight + weight * factor)
-        self._ratios[name] = np.clip(ratio, _LEAST_RATIO, _MOST_RATIO)
+        factor = (predicted + beyond + _DOUBT_ROWS) / (predicted + _DOUBT_ROWS)
+        rows = np.maximum(seen, predicted)
+        weight = rows / (rows + _PRIOR_CELL_ROWS)
+        most = 1.0 if isinstance(self._graph.by_name[name], Where) else _MOST_PASSES
+        self._passes[name] = np.clip(self._passes[name] * (1 - weight + weight * factor), _LEAST_PASSES, most)
 
     def _entering_above(self, track: Track, place: str) -> str | None:
         """Where the values of a place enter; None behind a union."""
@@ -216,9 +258,14 @@ class ValueModel:
         operator = self._graph.by_name[output]
         while len(operator.inputs) == 1 and operator.inputs[0] in track.columns:
             operator = self._graph.by_name[operator.inputs[0]]
-            if operator.name in self._ratios:
+            if operator.name in self._passes:
                 return operator.name
         return None
+
+
+def _by_chance(keeps: Mapping[str, Keep]) -> bool:
+    """Whether no drop judges by value, so that what is seen further down is spread as further up."""
+    return all(isinstance(keep, float | int) for keep in keeps.values())
 
 
 def _told(graph: Graph, profile: Profile, track: Track) -> bool:
