@@ -252,7 +252,7 @@ def _judged(truth: Any, given: Any, normal: Any) -> dict[str, Any]:
             if low is not None:
                 width = _ratio(high - low, normal[place][name])
                 cells.setdefault((name, size), []).append((_holds(low, true[name], high), width))
-    many = {cell: found for cell, found in cells.items() if len(found) >= _FEWEST}
+    many = {cell: found for cell, found in cells.items() if len(found) >= _FEWEST} or cells
     held = {cell: statistics.mean(hit for hit, _ in found) for cell, found in many.items()}
     least = min(held, key=lambda cell: held[cell])
     widths = {cell: statistics.median(width for _, width in found) for cell, found in many.items()}

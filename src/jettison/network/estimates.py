@@ -34,6 +34,7 @@ are null. They are null too where no value other than 0 was ever seen. Equal end
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -197,7 +198,7 @@ def _avg(of: str, kind: str, gives: str) -> Estimate:
     }
     spread = "#6 - 2 * s.t * #5 + s.t * s.t * #4"
     varied = {
-        "v": f"IF({spread} > {_ROUNDING}D * #6, ({spread}) * #8 / {freedom} / (s.n * s.n), 0D)",
+        "v": f"IF({spread} > {_ROUNDING}D * #6, try_divide(({spread}) * #8 / {freedom}, s.n * s.n), 0D)",
         "y": f"IF(s.x - s.t * s.t > {_ROUNDING}D * s.x, s.x - s.t * s.t, 0D)",
         "p": "#8 * @variance_share",
     }
@@ -212,8 +213,8 @@ def _avg(of: str, kind: str, gives: str) -> Estimate:
     }
     # where nothing has ever varied, a value that was missed may be off by as much as the value itself
     known = "s.v > 0 OR s.up > 0 OR s.down > 0"
-    sizes = {way: f"(s.w + 0.5D) / s.n * IF({known}, s.{way}, abs(s.t))" for way in ways}
-    bends = {"b": _BEND, **sizes, "o": "coalesce(try_divide(s.y, s.a), 0D) / s.n"}
+    sizes = {way: f"try_divide(s.w + 0.5D, s.n) * IF({known}, s.{way}, abs(s.t))" for way in ways}
+    bends = {"b": _BEND, **sizes, "o": "coalesce(try_divide(s.y, s.a * s.n), 0D)"}
     mean = f"try_divide({total}, {rows})"
     inside = {
         "low": f"IF(@variance > 0, greatest(s.low, least(@low, {least})), s.low)",
@@ -274,11 +275,13 @@ def _ends(*steps: Mapping[str, str]) -> tuple[str, str]:
     means exact, or where one is not a number.
 
     Step by step, in functions of a struct `s`, so that no part of it stands in the SQL many times: each step may use
-    the fields of those before it.
+    the fields of those before it, and those that no later one uses are left out.
     """
     made, fields = "", dict[str, str]()
-    for step in steps:
+    for number, step in enumerate(steps, start=1):
+        used = _used([sql for later in steps[number:] for sql in later.values()]) | {"low", "high"}
         fields = {name: f"s.{name}" for name in fields} | dict(step)
+        fields = {name: sql for name, sql in fields.items() if name in used}
         struct = "named_struct(" + ", ".join(f"'{name}', {sql}" for name, sql in fields.items()) + ")"
         made = f"transform({made}, s -> {struct})" if made else f"array({struct})"
     low, high = (
@@ -286,3 +289,7 @@ def _ends(*steps: Mapping[str, str]) -> tuple[str, str]:
         for end in ("s.low", "s.high")
     )
     return low, high
+
+
+def _used(texts: Sequence[str]) -> set[str]:
+    return {name for text in texts for name in re.findall(r"\bs\.(\w+)", text)}
