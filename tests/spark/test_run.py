@@ -64,7 +64,7 @@ def test_the_example_as_written(spark: SparkSession, tmp_path: Path, capsys: pyt
     assert written.count() == report.outputs["fares"].rows
     assert re.search(r"^--- batch \d: trip, pickup, zone, fare$", shown, re.MULTILINE)
     assert re.search(r"^network taxi: 2 batches in \d+ s", shown, re.MULTILINE)
-    assert re.search(r"4,000 rows in, [\d,]+ shed", shown)
+    assert re.search(r"4,000 rows in; outputs lost [\d.]+% of them to shedding \([\d,]+ drops\)", shown)
     assert not run.is_active
     assert run.await_termination(timeout=1)
 
@@ -162,7 +162,11 @@ def test_what_is_shed_is_exactly_what_the_plan_log_says(spark: SparkSession, tmp
     shed = sum(shed for _, shed in expected.counts.values())
     assert (report.batches, report.rows_in, report.rows_shed) == (3, 6000, shed)
     assert report.plan == plans[-1]
-    shares = {name: sum(plan.delivered[name] for plan in plans) / 3 for name in ("fares", "alerts")}
+    kept = {key: 1 - gone / max(1, rows) for key, (rows, gone) in expected.counts.items()}
+    shares = {
+        name: sum(kept.get((batch, "trips"), 1.0) * kept.get((batch, arc), 1.0) for batch in range(3)) / 3
+        for name, arc in (("fares", "paid>narrow"), ("alerts", "paid>dear"))
+    }
     for name, rows in (("fares", delivered), ("alerts", alerts)):
         output = report.outputs[name]
         assert output.rows == len(rows)
@@ -170,7 +174,7 @@ def test_what_is_shed_is_exactly_what_the_plan_log_says(spark: SparkSession, tmp
         assert output.utility == pytest.approx(run.graph.by_name[name].qos.utility(shares[name]))
         if rows:  # a slow machine may close an output
             assert output.latency_ms["p50"] <= output.latency_ms["p99"] <= output.latency_ms["max"]
-    assert f"6,000 rows in, {shed:,} shed on arcs" in str(report)
+    assert f"6,000 rows in; outputs lost {report.shed_share:.1%} of them to shedding ({shed:,} drops)" in str(report)
     assert re.search(rf"^fares +{len(delivered):,} +[\d.]+%", str(report), re.MULTILINE)
     total = run.ledger().groupBy().sum("rows_shed").first()
     assert total is not None

@@ -6,7 +6,7 @@ import hashlib
 import random
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 from hypothesis import given
@@ -224,6 +224,8 @@ def test_trust_7_a_branch_that_is_closed_was_never_counted() -> None:
     net.source("s", "x int").where("x > 0", name="a").output("out")
     sample = BatchSample(0, 0.0, 1e3, 9e2, {"s": 10}, {"s": (10, 10)})
     assert accounts_of(net.graph, sample, closed={"s>a"})["s", "out"] == Account(10, 0, 10)
+    counted = replace(sample, arcs={**sample.arcs, "a>out": (0, 0)})  # the filter removed all of them
+    assert accounts_of(net.graph, counted, closed={"a>out"})["s", "out"] == Account(10, 10)
 
 
 def test_trust_7_a_tuple_that_becomes_several_rows_is_shed_by_their_share() -> None:

@@ -8,6 +8,9 @@ from jettison.plan.plan import Fate
 from jettison.spark.drops import is_kept
 from jettison.spark.slices import SLICE, number
 
+_START = "_jt_window"
+"""A name that no column has: inside of a lambda it would hide one."""
+
 
 def unneeded(aggregate: Aggregate, fate: Fate, first_us: int | None) -> str:
     """The condition that is true for slices in time, from `first_us` on, none of whose windows a fate keeps."""
@@ -20,6 +23,6 @@ def unneeded(aggregate: Aggregate, fate: Fate, first_us: int | None) -> str:
         before = f"({SLICE} - {window.size_us}L)"
         earliest = f"{before} - pmod({before}, {window.slide_us}L) + {window.slide_us}L"
         starts = f"sequence({earliest}, {latest}, {window.slide_us}L)"
-        kept = f"exists({starts}, w -> {is_kept(fate, 'w', value)})"
+        kept = f"exists({starts}, {_START} -> {is_kept(fate, _START, value)})"
     in_time = f"{SLICE} IS NOT NULL" if first_us is None else f"{SLICE} >= {number(first_us)}"
     return f"coalesce({in_time} AND NOT {kept}, false)"

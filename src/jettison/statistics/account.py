@@ -151,7 +151,7 @@ def _drop(
 
     Fewer rows than came in mean a filter before, whose rows are processed. More mean that tuples became several rows.
     """
-    if counted is None or (closed and counted[0] == 0):
+    if counted is None:
         for source, each in streams.items() if closed else ():
             shed[source] = shed.get(source, 0.0) + each.weight
             each.weight = 0.0
