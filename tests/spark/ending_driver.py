@@ -12,16 +12,31 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from pyspark import SparkContext
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from tests.spark import running
 
 import jettison as jt
 from jettison.spark.run import Run
+from jettison.spark.sinks import ParquetSink
 
-ROWS, PER_BATCH = 150_000, 50_000
+ROWS, PER_BATCH = 3000, 1000
+
+
+class Filling(ParquetSink):
+    """Fills its disk before it writes batch 1, once."""
+
+    def write(self, rows: DataFrame, batch: int) -> None:
+        filler = Path(self.path).with_name("filler")
+        if batch == 1 and not filler.exists():
+            with suppress(OSError), filler.open("wb", buffering=0) as file:
+                while True:
+                    file.write(b"x" * 512)
+        super().write(rows, batch)
 
 
 def session() -> SparkSession:
@@ -37,7 +52,7 @@ def start(spark: SparkSession, folder: str, rows: int = ROWS) -> Run:
     return jt.start(
         net,
         {"trips": running.trips(spark, rows, PER_BATCH)},
-        {"all": jt.parquet(f"{folder}/all"), "zones": jt.memory()},
+        {"all": Filling(f"{folder}/all"), "zones": jt.memory()},
         trigger=running.TRIGGER,
         checkpoint=f"{folder}/checkpoint",
         profile=running.FREE,
@@ -75,9 +90,9 @@ def main(folder: str) -> None:
     seen: dict[str, Any] = {}
     spark = session()
     run = start(spark, folder)
-    seen["full"] = said(lambda: run.await_termination(60))
+    seen["full"] = said(lambda: run.await_termination(120))
     seen["full_stop"] = said(run.stop)
-    subprocess.run(["mount", "-o", "remount,size=400m", folder], check=True)
+    subprocess.run(["mount", "-o", "remount,size=100m", folder], check=True)
     with_space = running.ended(start(spark, folder), ROWS - run.report().rows_in)
     found = spark.read.parquet(f"{folder}/all")
     seen["rows"] = [found.count(), found.select("trip").distinct().count()]

@@ -20,7 +20,7 @@ from jettison.spark.checkpoint import Checkpoint
 
 pytestmark = pytest.mark.spark
 
-SMALL = "2m"
+SMALL = "8m"
 IN_A_NAMESPACE = ["unshare", "--mount", "--map-root-user", "--user"]
 
 
@@ -51,15 +51,14 @@ def test_trust_13_and_15_a_full_disk_a_stopped_session_and_a_jvm_that_is_gone(tm
         assert "No space left" in failed["text"]
         assert failed["lines"] <= 40, failed
         assert failed["java"] == 0
-    assert seen["rows"] == [150_000, 150_000]
-    assert seen["batches"][0] < 3
-    assert sum(seen["batches"]) == 3
+    assert seen["rows"] == [3000, 3000]
+    assert seen["batches"] == [1, 2]
 
     # 15: a session that was stopped while nothing ran
     assert seen["active_after_spark_stop"] == {"gave": False}
     for asked in (seen["idle"], seen["gone"]):
         assert asked["active"] == asked["again"] == {"gave": False}
-        assert asked["report"] == {"gave": "network full: "[:20] + asked["report"]["gave"][14:]}
+        assert asked["report"]["gave"].startswith("network full: ")
         assert asked["ledger"]["raised"] == "StartError"
         assert asked["await"]["raised"] == "SessionError"
         assert "its Spark session has ended while it ran" in asked["await"]["text"]
