@@ -393,7 +393,7 @@ def test_what_only_spark_can_see_is_refused_before_anything_runs(spark: SparkSes
     run = Hand(spark, tmp_path / "c", network(n=jt.whole_window(len, columns="fare", type="bigint")))
     run.run(0, [(1, S, 1, "cab", 2.0)])
     run.close()
-    with pytest.raises(CheckpointError, match=r"keeps windows of .*busy.n of \(fare\).* and now .*busy.n of \(trip\)"):
+    with pytest.raises(CheckpointError, match=r"'busy': .*:len}\(fare\) bigint', and now .*:len}\(trip\) bigint'"):
         Hand(spark, tmp_path / "c", network(n=jt.whole_window(len, columns="trip", type="bigint")))
 
 

@@ -122,7 +122,7 @@ def run(*, quick: bool, say: Say, kills: int | None = None) -> Result:
         try:
             for number in range(kills):
                 # 0 writes: before or in the first batch; else while an output of one of the first batches is written
-                writes = draw.choice((3, 5) if quick else (0, 1, 2, 3, 4, 5, 7, 9, 12))
+                writes = draw.choice((3, 5) if quick else (0, 1, 2, 3, 4, 5, 7, 9, 12, 15))
                 delay_s = draw.uniform(0.0, 3.0 if writes == 0 else 0.6)
                 say(f"kill {number + 1} of {kills}: {delay_s:.2f} s after {writes} writes began")
                 process, waiting = waiting, _start_child(folder)
