@@ -20,7 +20,7 @@ import json
 import logging
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
@@ -114,9 +114,9 @@ class Checkpoint:
     def exists(self, path: str) -> bool:
         return exists(path, self._spark)
 
-    def record_of(self, batch: int, operators: Iterable[str]) -> str | None:
+    def record_of(self, batch: int) -> str | None:
         """The path of a record that shows that a batch ran; None where there is none."""
-        kept = [f"state/{name}/{batch}.json" for name in operators]
+        kept = [f"state/{name}/{batch}.json" for name in self.state_folder.folders("")]
         return next((f"{self.path}/{name}" for name in (*kept, f"ledger/{batch}.json") if self._has(name)), None)
 
     def _has(self, name: str) -> bool:

@@ -22,6 +22,7 @@ _PATTERN = re.compile(r"[\[\]{}*?\\]")
 class Folder(Protocol):
     """A folder of small files. `write` replaces a file in one step: a reader sees the old or the new one.
 
+    `names` are those of files, `folders` those of folders, in a folder below this one ("": in this one).
     `create` writes a file unless there is one already, and says whether it did. `delete` removes a file, or a folder
     with all that is in it; what is gone already is no fault.
     """
@@ -40,6 +41,8 @@ class Folder(Protocol):
     def create(self, name: str, text: str) -> bool: ...
 
     def names(self, below: str) -> list[str]: ...
+
+    def folders(self, below: str) -> list[str]: ...
 
     def delete(self, name: str) -> None: ...
 
@@ -104,6 +107,10 @@ class LocalFolder:
                 return sorted(each.name for each in found if each.is_file() and not each.name.startswith("."))
         except (FileNotFoundError, NotADirectoryError):
             return []
+
+    def folders(self, below: str) -> list[str]:
+        folder = self._path / below
+        return sorted(path.name for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
 
     def delete(self, name: str) -> None:
         target = self._path / name
@@ -206,6 +213,12 @@ class HadoopFolder:
         files = [status for status in self._files.listStatus(self._at(below)) if status.isFile()]
         found = [str(status.getPath().getName()) for status in files]
         return sorted(name for name in found if not name.startswith(".") and not name.endswith((".draft", ".crc")))
+
+    def folders(self, below: str) -> list[str]:
+        folder = self._at(below) if below else self._jvm.org.apache.hadoop.fs.Path(self._path)
+        if not self._files.exists(folder):
+            return []
+        return sorted(str(each.getPath().getName()) for each in self._files.listStatus(folder) if each.isDirectory())
 
     def delete(self, name: str) -> None:
         self._files.delete(self._at(name), True)

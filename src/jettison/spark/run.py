@@ -234,7 +234,7 @@ class Run:
         self._learn_bookkeeping()
         logged = self._checkpoint.plans.read(batch)
         if logged is None and first:
-            check_never_ran(self._checkpoint, self.graph.by_name, self._runner.sinks, batch)
+            check_never_ran(self._checkpoint, self._runner.sinks, batch)
         reading = self._reader.size(frame, batch) if logged is None else self._reader.again(logged, batch)
         if logged is None and self._calibrated:
             reading = self._passing_over(reading, batch)
