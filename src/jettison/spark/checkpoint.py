@@ -22,6 +22,7 @@ import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -88,7 +89,8 @@ class Checkpoint:
         """Put old plans and ledger records together, beside the run, every hundred batches and after a start."""
         if not self._tidied or batch % SEGMENT == MARGIN:
             self._tidied = True
-            self._tidying.submit(self._tidy, batch)
+            with suppress(RuntimeError):  # closed meanwhile: the next run does it
+                self._tidying.submit(self._tidy, batch)
 
     def _tidy(self, batch: int) -> None:
         for files in (self.plans.files, self.ledger.files):
