@@ -9,15 +9,18 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from jettison.errors import CheckpointError
+import jettison as jt
+from jettison.errors import CheckpointError, StartError
 from jettison.plan.plan import Plan
 from jettison.spark.batch_files import LARGE_SEGMENT, MARGIN, BatchFiles
 from jettison.spark.files import LocalFolder
 from jettison.spark.logs import Ledger, Logged, PlanLog
 from jettison.spark.retention import Retention
+from jettison.spark.sizes import Size
 
 pytestmark = pytest.mark.core
 
@@ -240,3 +243,18 @@ def test_trust_14_a_damaged_segment_is_named_and_does_not_stop_others(
     assert files.read(107) == {"batch": 107, "note": "as planned"}
     files_of(tmp_path).tidy(249, Retention.of("1 day"), 2 * DAY_MS)
     assert not (tmp_path / "plans" / "100-199.jsonl.gz").exists()
+
+
+@pytest.mark.parametrize("given", ["soon", "0 days", 0, -5, 1.5, True])
+def test_trust_19_a_retention_that_makes_no_sense_is_refused(given: Any) -> None:
+    with pytest.raises(StartError, match=r"retention is .*: write a duration, such as '7 days'"):
+        Retention.of(given)
+
+
+def test_trust_19_a_parquet_sink_says_how_large_it_is(tmp_path: Path) -> None:
+    (tmp_path / "batch=0").mkdir()
+    for name in ("a.parquet", "b.parquet"):
+        (tmp_path / "batch=0" / name).write_bytes(b"x" * 100)
+    assert jt.parquet(str(tmp_path)).size() == jt.parquet(f"file://{tmp_path}").size() == Size(files=2, bytes=200)
+    with pytest.raises(StartError, match="not on this machine"):
+        jt.parquet("hdfs://somewhere/out").size()

@@ -109,6 +109,8 @@ def test_what_is_declared_no_more_is_remembered(tmp_path: Path) -> None:
     remember_kinds(folder, {TIMES: ["a"], COUNTS: ["b"]})
     check_kinds(folder, {COUNTS: ["b"], JOIN: ["c"]})
     remember_kinds(folder, {COUNTS: ["b"], JOIN: ["c"]})
-    assert json.loads((tmp_path / "kinds.json").read_text()) == {"a": TIMES, "b": COUNTS, "c": JOIN}
+    kinds = json.loads((tmp_path / "kinds.json").read_text())
+    assert kinds.pop("crc32")
+    assert kinds == {"a": TIMES, "b": COUNTS, "c": JOIN}
     with pytest.raises(CheckpointError, match="aggregate 'a'"):
         check_kinds(folder, {COUNTS: ["a"]})

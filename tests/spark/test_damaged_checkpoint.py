@@ -8,13 +8,15 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark.running import FREE, TRIGGER, ended, ledger, logged_plans, taxi, trips, until
+from tests.spark.running import FREE, TRIGGER, ended, logged_plans, taxi, trips, until
 
 import jettison as jt
 from jettison.errors import CheckpointError
+from jettison.spark.files import LocalFolder
+from jettison.spark.logs import Ledger
 from jettison.statistics.profile import Profile
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 
 def cut_off(path: Path) -> None:
@@ -61,8 +63,7 @@ def test_trust_14_caches_are_made_anew_and_what_is_needed_is_refused(
         ended(started(400, profile=None), 200)
     assert "profile.json is damaged" in caplog.text
     assert "shared.json is damaged" in caplog.text
-    assert set(json.loads((checkpoint / "shared.json").read_text())) == {"shared", "crc32"}
-    assert [entry["batch"] for entry in ledger(checkpoint)] == [0, 1, 2, 3]
+    assert Ledger(LocalFolder(checkpoint)).files.batches() == [0, 1, 2, 3]
 
     uncommit(checkpoint, 3)
     plan = checkpoint / "plans" / "3.json"
@@ -82,6 +83,7 @@ def test_trust_14_caches_are_made_anew_and_what_is_needed_is_refused(
     plan.write_bytes(text)
     ended(started(500), 200)
     assert len(logged_plans(checkpoint)) == 5
+    assert set(json.loads((checkpoint / "shared.json").read_text())) == {"shared", "crc32"}, "made anew"
     uncommit(checkpoint, 4)
     for path in (checkpoint / "plans" / "4.json", checkpoint / "ledger" / "4.json"):
         path.unlink()

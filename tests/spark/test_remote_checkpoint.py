@@ -74,6 +74,7 @@ def test_trust_16_a_file_is_created_once(spark: SparkSession, remote: Callable[[
     assert folder.names("") == ["new.json", "packed"]
 
 
+@pytest.mark.long
 def test_trust_16_a_run_goes_on_from_a_remote_checkpoint_that_one_run_holds(
     spark: SparkSession, remote: Callable[[str], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -92,10 +93,9 @@ def test_trust_16_a_run_goes_on_from_a_remote_checkpoint_that_one_run_holds(
             started(400)
     finally:
         first.stop()
-    second = ended(started(1000), 600)
-    assert [entry["batch"] for entry in Ledger(open_folder(where, spark)).entries()] == [0, 1, 2, 3, 4]
+    ended(started(1000), 600)
+    assert Ledger(open_folder(where, spark)).files.batches() == [0, 1, 2, 3, 4]
     assert PlanLog(open_folder(where, spark)).batches() == [0, 1, 2, 3, 4]
     rows = spark.read.parquet(f"file://{tmp_path}/fares").select("trip").distinct().count()
     assert rows == spark.read.parquet(f"file://{tmp_path}/fares").count() > 900
-    assert second.ledger().count() == 5
     assert not (tmp_path / "run" / "checkpoint" / ".lease.json").exists()

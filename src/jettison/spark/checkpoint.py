@@ -21,8 +21,9 @@ import json
 import logging
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -96,7 +97,8 @@ class Checkpoint:
         """Put old plans and ledger records together, beside the run, every hundred batches and after a start."""
         if not self._tidied or batch % SEGMENT == MARGIN:
             self._tidied = True
-            self._tidying.submit(self._tidy, batch)
+            with suppress(RuntimeError):  # closed meanwhile: the next run does it
+                self._tidying.submit(self._tidy, batch)
 
     def _tidy(self, batch: int) -> None:
         for files in (self.plans.files, self.ledger.files):
@@ -122,9 +124,9 @@ class Checkpoint:
     def exists(self, path: str) -> bool:
         return exists(path, self._spark)
 
-    def record_of(self, batch: int, operators: Iterable[str]) -> str | None:
+    def record_of(self, batch: int) -> str | None:
         """The path of a record that shows that a batch ran; None where there is none."""
-        kept = [f"state/{name}/{batch}.json" for name in operators]
+        kept = [f"state/{name}/{batch}.json" for name in self.state_folder.folders("")]
         return next((f"{self.path}/{name}" for name in (*kept, f"ledger/{batch}.json") if self._has(name)), None)
 
     def _has(self, name: str) -> bool:

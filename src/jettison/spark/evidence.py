@@ -6,18 +6,18 @@ nothing, unless a record of it shows that it has.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from jettison.errors import CheckpointError
 from jettison.spark.checkpoint import Checkpoint
-from jettison.spark.sinks import Sink
+from jettison.spark.sinks import ParquetSink, Sink
 
 
-def check_never_ran(checkpoint: Checkpoint, operators: Iterable[str], sinks: Mapping[str, Sink], batch: int) -> None:
+def check_never_ran(checkpoint: Checkpoint, sinks: Mapping[str, Sink], batch: int) -> None:
     """Refuse to plan a batch anew that has written something under a plan that is gone."""
-    proof = checkpoint.record_of(batch, operators)
+    proof = checkpoint.record_of(batch)
     if proof is None and checkpoint.was_begun(batch):
-        written = [sink.folder(batch) for sink in sinks.values() if hasattr(sink, "folder")]
+        written = [sink.folder(batch) for sink in sinks.values() if isinstance(sink, ParquetSink)]
         proof = next((path for path in written if checkpoint.exists(path)), None)
     if proof is not None:
         raise CheckpointError(

@@ -354,7 +354,7 @@ class Run:
                 "network %s: batch %d was planned for other operators and is planned anew", self.graph.name, batch
             )
         if logged is None and first:
-            check_never_ran(self._checkpoint, self.graph.by_name, self._runner.sinks, batch)
+            check_never_ran(self._checkpoint, self._runner.sinks, batch)
         reading = self._reader.size(frame, batch) if logged is None else self._reader.again(logged, batch)
         if self._calibrated:
             self._judge_backlog(reading.rows)
