@@ -7,6 +7,7 @@ certain plan writes it there first. What a plan must leave is computed anew here
 from __future__ import annotations
 
 import time
+import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,13 @@ def ended(run: Run, rows: int) -> Run:
     run.stop()
     assert run.report().rows_in == rows
     return run
+
+
+def scrape(port: int) -> str:
+    """What a run's metrics page says."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+        return str(answer.read().decode())
 
 
 def log_plans(checkpoint: Path, plans: Sequence[Plan], rows: Mapping[str, int]) -> None:

@@ -6,7 +6,6 @@ import json
 import re
 import socket
 import threading
-import urllib.request
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -18,7 +17,7 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 from pyspark.sql import SparkSession
 from tests.spark import running
-from tests.spark.running import FREE, TRIGGER, ended
+from tests.spark.running import FREE, TRIGGER, ended, scrape
 from tests.spark.windowing import Hand, S
 
 import jettison as jt
@@ -33,12 +32,6 @@ from jettison.statistics.samples import BatchSample
 
 ROOT = Path(__file__).resolve().parents[2]
 TERMS = ("processed", "shed", "rejected", "late", "skipped")
-
-
-def scrape(port: int) -> str:
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
-        return str(answer.read().decode())
 
 
 def samples(text: str) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from tests.spark import running
-from tests.spark.running import TRIGGER, ended, logged_plans, taxi
-from tests.spark.test_run import scrape
+from tests.spark.running import TRIGGER, ended, logged_plans, scrape, taxi
 
 import jettison as jt
 from jettison.spark.calibrate import Calibration
@@ -44,8 +43,8 @@ def test_trust_9_a_fixed_cost_above_the_budget_sheds_nothing_and_is_exported(
     assert report.infeasible is not None
     assert report.infeasible.startswith("the fixed cost of a batch is 2200 ms of a budget of 180 ms")
     assert report.infeasible_batches == 3
-    assert "3 batches could not be brought within the budget" in str(report)
-    assert "\njettison_infeasible_batches_total 3.0\n" in text
+    assert "3 of 3 batches could not be brought within the budget" in str(report)
+    assert '\njettison_infeasible_batches_total{network="taxi"} 3.0\n' in text
     assert caplog.text.count("cannot keep up: the fixed cost of a batch is 2200 ms") == 1
 
 
