@@ -77,6 +77,8 @@ def test_trust_9_the_first_batch_is_safe_from_costs_measured_on_a_cold_machine_a
         learn=False,
     )
     ended(run, 4000)
-    assert run.report().outputs["out"].delivered_share == pytest.approx(0.3, abs=1e-6)
-    assert run.report().outputs["out"].rows == pytest.approx(1200, abs=5 * (4000 * 0.3 * 0.7) ** 0.5)
+    rows = run.report().outputs["out"].rows
+    assert all(plan.delivered["out"] == pytest.approx(0.3, abs=1e-6) for plan in logged_plans(tmp_path / "floor"))
+    assert run.report().outputs["out"].delivered_share == pytest.approx(rows / 4000), "as counted"
+    assert rows == pytest.approx(1200, abs=5 * (4000 * 0.3 * 0.7) ** 0.5)
     assert "min_accuracy allows (out 0.3)" in (run.report().infeasible or "")

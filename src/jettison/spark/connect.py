@@ -19,13 +19,13 @@ def is_connect(part: object) -> bool:
     return any(kind.__module__.startswith(_PACKAGE) for kind in type(part).__mro__)
 
 
-def named_parts(kind: str, parts: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Parts by what they are to the user.
+def named_parts(kind: str, parts: Any) -> dict[str, Any]:
+    """Parts by what they are to the user; nothing where they are not given by name, which is refused elsewhere.
 
     >>> named_parts("source", {"trips": 1}), named_parts("table", None)
     ({"source 'trips'": 1}, {})
     """
-    return {f"{kind} {name!r}": part for name, part in (parts or {}).items()}
+    return {f"{kind} {name!r}": part for name, part in parts.items()} if isinstance(parts, Mapping) else {}
 
 
 def refuse_connect(parts: Mapping[str, Any]) -> None:

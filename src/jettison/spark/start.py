@@ -123,6 +123,7 @@ def start(
     spark
         The session, where no DataFrame tells it; by default the active one. Spark Connect is refused.
     """
+    refuse_connect({"spark=": spark, **named_parts("source", sources), **named_parts("table", statics)})
     check_arguments(
         network=network,
         sources=sources,
@@ -138,7 +139,6 @@ def start(
         metrics_port=metrics_port,
         spark=spark,
     )
-    refuse_connect({"spark=": spark, **named_parts("source", sources), **named_parts("table", statics)})
     address = metrics_address(metrics, metrics_port)
     graph = network.graph if isinstance(network, Network) else network
     graph = graph if stale is None else graph.with_stale(stale)
