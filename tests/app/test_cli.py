@@ -247,6 +247,18 @@ def test_explain_adds_up() -> None:
 
 
 @core
+def test_trust_9_check_and_explain_show_floors(tmp_path: Path) -> None:
+    spec = changed(tmp_path, "outputs", "busy", "qos", to={"min_accuracy": 0.7})
+    assert "output min_accuracy 0.7" in jettison("check", spec).stdout
+    shown = jettison("explain", spec, "--rows-per-s", "trips=1000000").stdout
+    said = re.search(r"output busy: min_accuracy 0.7, ([\d.]+) % of its source tuples are", shown)
+    assert said is not None, shown
+    assert 70.0 <= float(said[1]) <= 100.0
+    faulty = changed(tmp_path, "outputs", "busy", "qos", to={"min_accuracy": 7})
+    assert_refused(jettison("check", faulty), 1, "'busy'", "min_accuracy is 7")
+
+
+@core
 def test_explain_as_mermaid_is_mermaid_alone() -> None:
     lines = jettison("explain", TAXI, "--mermaid").stdout.splitlines()
     assert lines[0].startswith("%% The load is")

@@ -155,3 +155,15 @@ def test_cost_model_learns_selectivities_from_what_outputs_receive() -> None:
     assert model.profile.passes("b") == pytest.approx(0.1, abs=0.01)
     model.update_rows({"s": 10_000}, {}, {"o1": 0, "o2": 0})
     assert model.profile.passes("w") == pytest.approx(0.25, abs=0.01), "an output that was not counted says nothing"
+
+
+def test_trust_9_a_coefficient_that_stays_at_zero_does_not_make_others_rise() -> None:
+    """Samples are below what is predicted, batch after batch: then no coefficient that has a part in it may rise."""
+    fit = LeastSquares([1.0, 1.0], uncertainty=[2.0, 0.5])
+    for rows in (100.0, 300.0, 200.0, 150.0):
+        fit.update([50.0, rows], y=1.5 * rows - 40.0, noise=5.0)  # as if the fixed part were negative
+    assert fit.get()[0] == 0.0
+    before = fit.get()[1]
+    for _ in range(50):
+        fit.update([50.0, 100.0], y=0.8 * before * 100.0, noise=20.0)
+    assert fit.get()[1] == pytest.approx(0.8 * before, rel=0.1)

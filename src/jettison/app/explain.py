@@ -15,6 +15,7 @@ from jettison.network.graph import Graph, arc_name
 from jettison.network.places import read_places
 from jettison.network.render import as_mermaid, as_text
 from jettison.network.soundness import check_imports, check_sql
+from jettison.plan.floors import floors, plan_accuracies
 from jettison.statistics.load import flows, load_coefficients
 
 
@@ -50,7 +51,16 @@ def explain(
     paragraph(f"network {now.graph.name}")
     out.print(_table(now))
     paragraph(now.verdict())
-    paragraph("\n".join(predicates(now.plan)))
+    paragraph("\n".join([*predicates(now.plan), *_floors(now)]))
+
+
+def _floors(now: Situation) -> list[str]:
+    """What outputs with a floor get, in words."""
+    got = plan_accuracies(now.graph, now.problem.rows, now.plan)
+    return [
+        f"output {name}: min_accuracy {floor:g}, {percent(got[name])} of its source tuples are processed"
+        for name, floor in floors(now.graph).items()
+    ]
 
 
 def _notes(now: Situation) -> dict[str, str]:

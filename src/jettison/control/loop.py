@@ -433,9 +433,19 @@ class Controller:
         shedder = self._shedder or RoadMapShedder(self.road_map)
         plans = [eased, *lesser_plans(problem, shedder, max(found.best.saves_us, eased.saves_us))]
         best = most_worthwhile(problem, plans)
+        if best is None and self._stems_growth(eased):
+            best = eased
         if best is not None:
             return replace(best, reason="infeasible"), found.reason
         return self.road_map.plan(0, problem.rows, CANNOT_HELP), found.reason
+
+    def _stems_growth(self, plan: Plan) -> bool:
+        """Whether a plan is worthwhile for what one interval brings, though not for the backlog at hand.
+
+        More rows than time keep coming: without it every batch would be larger than the one before.
+        """
+        steady = Problem(self.graph, self.profile, self._arriving(), self.settings.budget_us)
+        return most_worthwhile(steady, [claimed(steady, plan.drops, plan.reason)]) is not None
 
     def _answer(self, problem: Problem) -> Plan | Infeasible:
         if self._shedder is None:

@@ -100,9 +100,11 @@ def start(
         The age, such as "1 minute", from which on rows are worth nothing: in an overload they go first. For outputs
         whose QoS does not say.
     profile
-        Costs as known from elsewhere; by default they are measured on the first batch of some size.
+        Costs as known from elsewhere; by default they are measured on the first batch of some size. Measured costs are
+        on trial: nothing is shed before a batch has run with them, and they count in full after two or three.
     learn
-        Refine costs while running. False keeps those of the profile: the same rows then get the same plan.
+        Refine costs while running. False keeps those of the profile: the same rows, in the same batches, then get the
+        same plans, whatever the clock says. Only `stale` still follows the clock.
     shared
         With a profile: the operators whose rows are persisted because several outputs read them.
     statics

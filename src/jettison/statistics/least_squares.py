@@ -23,6 +23,9 @@ class LeastSquares:
     bound on that would in time freeze the others.) When samples are all alike, the estimate follows them by
     1 - forgetting per step.
 
+    A coefficient that would become negative is 0, and the others are those that fit best given that. (Were it only cut
+    off at 0, what it should have taken would be missing: others, which rise to balance it, would rise for ever.)
+
     >>> fit = LeastSquares(start=[1.0, 1.0], uncertainty=0.5)
     >>> for rows in (100, 200, 50, 400, 10, 300):
     ...     fit.update([10.0, rows], y=10.0 * 3 + rows * 0.5, noise=0.1)
@@ -43,7 +46,7 @@ class LeastSquares:
         features = np.array(x, dtype=float)
         spread = self._covariance @ features
         gain = spread / (noise**2 + float(features @ spread))
-        self._theta = np.maximum(0.0, self._theta + gain * (y - float(features @ self._theta)))
+        self._theta = self._fitted(features, y, noise)
         self._covariance = self._covariance - np.outer(gain, spread)
         left = self._covariance @ features
         along = float(features @ left)
@@ -52,6 +55,21 @@ class LeastSquares:
             grown = self._covariance + forgotten
             if float((np.diag(grown) / self._variance).sum()) <= len(self._theta):
                 self._covariance = grown
+
+    def _fitted(self, features: Vector, y: float, noise: float) -> Vector:
+        """The coefficients after a sample: one after the other, those below 0 become 0 and the rest is fitted again."""
+        at_zero = np.zeros(len(self._theta), dtype=bool)
+        while True:
+            free, found = ~at_zero, np.zeros(len(self._theta))
+            mean, covariance, x = self._theta[free], self._covariance[np.ix_(free, free)], features[free]
+            if at_zero.any():  # what is likely of the others when these are 0; they stay as uncertain as they were
+                across = self._covariance[np.ix_(free, at_zero)]
+                mean = mean - across @ np.linalg.pinv(self._covariance[np.ix_(at_zero, at_zero)]) @ self._theta[at_zero]
+            spread = covariance @ x
+            found[free] = mean + spread / (noise**2 + float(x @ spread)) * (y - float(x @ mean))
+            if not (found < 0).any():
+                return found
+            at_zero |= found < 0
 
     def get(self) -> tuple[float, ...]:
         return tuple(float(value) for value in self._theta)
