@@ -59,7 +59,14 @@ def carry_out(code: str, folder: Path, done: Callable[[], bool]) -> None:
 
 
 def has_fares(folder: Path) -> bool:
-    return any((folder / "out" / "fares").glob("batch=*/*.parquet"))
+    return any((folder / "out").glob("*/fares/batch=*/*.parquet"))
+
+
+@pytest.mark.core
+def test_trust_5_no_two_programs_share_a_checkpoint_or_a_folder() -> None:
+    places = [place for code in blocks("python") for place in set(re.findall(r'"(out/[^"]+)"', code))]
+    assert len(places) >= 4
+    assert len(places) == len(set(places)), sorted(places)
 
 
 @pytest.mark.slow
@@ -76,7 +83,8 @@ def test_the_network_of_worth_can_be_planned(capsys: pytest.CaptureFixture[str])
     code = block("payments")
     names: dict[str, Any] = {}
     exec(code, names)
-    assert "join1: join select1 with select2 on order within 10 minutes" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert re.search("join_[0-9a-f]{8}: join select1 with select2 on order within 10 minutes", shown), shown
     graph = names["net"].graph
     profile = Profile({operator.name: 1.0 for operator in graph.operators}, {})
     rows = {"orders": 1000.0, "payments": 800.0}

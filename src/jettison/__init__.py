@@ -6,6 +6,7 @@ What needs Spark is loaded when it is first used: declaring, planning and the co
 from __future__ import annotations
 
 import importlib
+import logging
 from typing import TYPE_CHECKING, Any
 
 from jettison.errors import (
@@ -13,6 +14,7 @@ from jettison.errors import (
     JettisonError,
     NetworkError,
     PlanError,
+    SessionError,
     SinkError,
     SourceError,
     StartError,
@@ -50,6 +52,7 @@ __all__ = [
     "PlanError",
     "QoS",
     "Run",
+    "SessionError",
     "SinkError",
     "SourceError",
     "StartError",
@@ -69,6 +72,8 @@ __all__ = [
     "to_yaml",
     "whole_window",
 ]
+
+logging.getLogger("jettison").addHandler(logging.NullHandler())  # who wants to see the log says so
 
 
 def __getattr__(name: str) -> Any:

@@ -44,7 +44,9 @@ class Detector:
             return Judgement(True, "overload", excess_us)
         if self._late >= self._confirmations and max(batch_us, arriving_us) > 0.9 * budget_us:
             return Judgement(True, "measured late", max(excess_us, self._overrun_us))
-        return Judgement(False, "a single large batch" if excess_us > 0 else "within budget", max(excess_us, 0.0))
+        return Judgement(
+            False, "a single large batch" if excess_us > 0 else "predicted within budget", max(excess_us, 0.0)
+        )
 
     def confirm(self, *, measured_us: float, budget_us: float) -> None:
         """Tell how long the batch took in the end."""

@@ -1,8 +1,21 @@
 """Every error that Jettison raises on purpose. Each message names the element, its value and what to do."""
 
+_ADVICE = "start with a new checkpoint"
+_WHOLE_ADVICE = f"{_ADVICE} and new paths for parquet sinks"
+
 
 class JettisonError(Exception):
-    """Base of all errors of Jettison."""
+    """Base of all errors of Jettison.
+
+    Where a run cannot go on, its new checkpoint begins with batch 0 again, and a parquet folder belongs to the run that
+    has written there. So the advice always names both:
+
+    >>> print(CheckpointError("declare it as it was, or start with a new checkpoint."))
+    declare it as it was, or start with a new checkpoint and new paths for parquet sinks.
+    """
+
+    def __init__(self, *told: object) -> None:
+        super().__init__(*(_with_paths(each) if isinstance(each, str) else each for each in told))
 
 
 class NetworkError(JettisonError, ValueError):
@@ -27,3 +40,11 @@ class SourceError(JettisonError):
 
 class SinkError(JettisonError):
     """The sink of an output failed; the batch is not committed and will be repeated by the next start."""
+
+
+class SessionError(JettisonError):
+    """The Spark session, or the driver's JVM, ended before the run did."""
+
+
+def _with_paths(message: str) -> str:
+    return message if _WHOLE_ADVICE in message else message.replace(_ADVICE, _WHOLE_ADVICE)

@@ -87,6 +87,11 @@ def test_check_shows_the_network() -> None:
         (("run", "sinks", "alarm"), {"console": None}, ["run.sinks.alarm", "alarms"]),
         (("run", "sinks", "busy"), {"parket": "x"}, ["run.sinks.busy", "parket", "parquet"]),
         (("run", "sinks", "busy"), {"parquet": "x", "console": 1}, ["run.sinks.busy", "exactly one"]),
+        (
+            ("run", "sinks", "busy"),
+            {"parquet": "x", "on_other_run": "add"},
+            ["run.sinks.busy.on_other_run", "'add'", "replace"],
+        ),
         (("run", "sinks", "busy"), {"parquet": 7}, ["run.sinks.busy.parquet", "7"]),
         (("run", "sinks", "busy"), {"parquet": "x", "mode": "append"}, ["run.sinks.busy.mode"]),
         (("run", "sinks", "busy"), {"console": 0}, ["run.sinks.busy.console", "0"]),

@@ -51,7 +51,7 @@ def test_ctrl_c_ends_the_example_between_batches_and_reports(tmp_path: Path) -> 
     # without the burst of the example, which a slow machine would be at work on for long
     rate = {"kind": "constant", "rows_per_s": 2000}
     example = changed(tmp_path, "run", "sources", "trips", "generator", "rate", to=rate)
-    process = started("run", example, "--metrics-port", 0, cwd=tmp_path)
+    process = started("run", example, "--metrics", ":0", cwd=tmp_path)
     assert process.stderr is not None
     for line in process.stderr:
         if line.startswith("metrics: http://127.0.0.1:"):
@@ -73,12 +73,18 @@ def test_run_ends_after_so_many_seconds(spark: SparkSession, tmp_path: Path, mon
     spec = tmp_path / "short.yaml"
     spec.write_text(yaml.safe_dump(content), encoding="utf-8")
     began = time.monotonic()
-    result = jettison("run", spec, "--for", 2)
+    result = jettison("run", spec, "--for", 2, "--verbose")
     assert time.monotonic() - began >= 2
     assert result.exit_code == 0, result.output
     assert re.search(r"^network taxi: \d+ batches in \d+ s$", result.stdout, re.MULTILINE), result.stdout
     assert len(ended) == 1
     assert not spark.streams.active
+    # trust 22: on the way there the log tells how it goes, line by line, where no live line can be seen
+    said = [line.removeprefix("jettison: ") for line in result.stderr.splitlines()]
+    assert said[0] == "starting Spark"
+    assert re.match(r"network 'taxi' starts: 1 source, 3 outputs, a batch every 1 s, checkpoint ", said[1])
+    assert any(re.match(r"batch \d+: [\d,]+ rows in \d+ of \d+ ms, plan row", line) for line in said)
+    assert re.match(r"network 'taxi' has stopped: \d+ batches, [\d,]+ rows in, \d+ shed", said[-1])
 
 
 @pytest.mark.kafka

@@ -52,7 +52,7 @@ def test_nothing_is_shed_while_batches_fit() -> None:
     for batch in range(10):
         run_batch(loop, batch, 100_000)  # 800 ms of 900
         assert not loop.plan.drops
-        assert loop.plan.reason == "within budget"
+        assert loop.plan.reason == "predicted within budget"
 
 
 def test_overload_is_answered_in_the_first_batch_and_within_budget() -> None:

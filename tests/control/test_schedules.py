@@ -404,7 +404,7 @@ def test_values_beside_windows_that_count_rows() -> None:
     marks = BatchMarks(net.graph, {"busy": Mark(95 * S, 80 * S)})
     for second in range(3):
         plan = controller.decide({"trips": 500_000}, 1000.0 * second, marks=marks)
-    assert plan.reason != "within budget"
+    assert plan.reason != "predicted within budget"
 
 
 def test_a_group_is_named_as_spark_writes_it() -> None:

@@ -145,7 +145,7 @@ def test_places_for_results_rejects_and_shed_rows_may_be_topics() -> None:
     [
         ("  sinks: {out: {kafka: {topic: o}}}", r"run.sinks.out.kafka.servers"),
         ("  sinks: {out: {kafka: {servers: 'a', topic: o}}}", r"run.sinks.out.kafka: .*host:port"),
-        ("  sinks: {out: {kafka: {servers: 'a:1', topic: o, sort: x}}}", r"run.sinks.out.kafka.sort is not a setting"),
+        ("  sinks: {out: {kafka: {servers: 'a:1', topic: o, sort: x}}}", r"run.sinks.out.kafka.sort is not known"),
         ("  sources: {trips: {format: rate}}\n  sinks: {out: {console: 1}}", r"run.sources.trips: .*as declared"),
     ],
 )

@@ -44,11 +44,12 @@ def test_a_join_of_streams_is_declared_by_the_same_word() -> None:
     net, orders, payments = shop()
     joined = orders.join(payments, on="order", within="10 minutes", delay="10 seconds")
     assert joined.columns == ("Order", "placed", "amount", "paid")
-    assert net.graph.by_name["join1"] == StreamJoin(
-        "join1", ("orders", "payments"), ("order",), 600_000.0, "inner", 10_000.0
+    assert re.fullmatch("join_[0-9a-f]{8}", joined.name), "after what it computes, for it keeps state"
+    assert net.graph.by_name[joined.name] == StreamJoin(
+        joined.name, ("orders", "payments"), ("order",), 600_000.0, "inner", 10_000.0
     )
-    assert kind_of(net.graph.by_name["join1"]) == "join"
-    assert [join.name for join in net.graph.stream_joins] == ["join1"]
+    assert kind_of(net.graph.by_name[joined.name]) == "join"
+    assert [join.name for join in net.graph.stream_joins] == [joined.name]
     assert orders.join("table", on="order").name == "join2"
     plain = orders.join(payments, on=["order"], within="1 second", name="plain")
     assert plain._network.graph.by_name["plain"].delay_ms == 0  # type: ignore[union-attr]
@@ -122,7 +123,7 @@ def test_every_source_above_must_have_an_event_time() -> None:
     net, orders, payments = shop()
     timeless = net.source("refunds", "amount double, order int, paid timestamp")
     merged = payments.where("amount > 0").union(timeless)
-    with pytest.raises(NetworkError, match=r"join 'join1'.* source 'refunds' declares none: add event_time"):
+    with pytest.raises(NetworkError, match=r"join 'join_.*source 'refunds' declares none: add event_time"):
         orders.join(merged, on="order", within="1 minute")
 
 

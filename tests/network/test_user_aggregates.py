@@ -145,14 +145,14 @@ def test_what_has_no_path_cannot_be_written_down(function: Any) -> None:
     [
         (
             {"init": "builtins:float", **OF_FARE},
-            r"agg\.n\.own: .*init, .* final, or whole_window.*found: init",
+            r"agg\.n: .*init, .* final, or whole_window.*found: init",
         ),
-        ({**FOUR, "whole_window": "builtins:len", **OF_FARE}, r"agg\.n\.own: .*found: init, .*final, whole_window"),
-        (OF_FARE, r"agg\.n\.own: .*found: none"),
-        ({"whole_window": "builtins:len", "type": "long"}, r"agg\.n\.own\.columns"),
-        ({"whole_window": "builtins:len", "columns": "fare", "type": "long"}, r"agg\.n\.own\.columns"),
-        ({"whole_windows": "builtins:len", **OF_FARE}, r"agg\.n\.own\.whole_windows"),
-        (["count(*)"], r"agg\.n\.SQL"),
+        ({**FOUR, "whole_window": "builtins:len", **OF_FARE}, r"agg\.n: .*found: init, .*final, whole_window"),
+        (OF_FARE, r"agg\.n: .*found: none"),
+        ({"whole_window": "builtins:len", "type": "long"}, r"agg\.n\.columns"),
+        ({"whole_window": "builtins:len", "columns": "fare", "type": "long"}, r"agg\.n\.columns"),
+        ({"whole_windows": "builtins:len", **OF_FARE}, r"agg\.n\.whole_windows"),
+        (["count(*)"], r"agg\.n is .*write a text"),
     ],
 )
 def test_a_fault_of_form_names_its_place(given: Any, fault: str) -> None:
@@ -211,3 +211,26 @@ def test_the_fares_of_the_examples_are_sound_and_their_functions_are_there() -> 
     assert isinstance(typical, UserAggregate)
     first = typical.incr(typical.incr(typical.init(), 2.0), 8.0)
     assert typical.final(typical.merge(first, typical.incr(typical.init(), 4.0))) == pytest.approx(4.0)
+
+
+def test_trust_17_pickle_is_asked_for_by_name() -> None:
+    with pytest.raises(NetworkError, match=r"encoding='yaml' is not known: say one of plain, pickle"):
+        jt.aggregate(**GIVEN, encoding="yaml")
+    assert jt.aggregate(**GIVEN).encoding == "plain"
+    with pytest.raises(StartError, match=r"'a': init\(\) gives a value of type builtins\.object.*encoding='pickle'"):
+        with_functions("'a'", jt.aggregate(**{**GIVEN, "init": object}))
+    with_functions("'a'", jt.aggregate(**{**GIVEN, "init": object}, encoding="pickle"))
+
+
+def test_trust_17_pickle_is_written_and_read_as_yaml() -> None:
+    path = "tests.network.test_user_aggregates:total"
+    net = network(
+        sum=jt.aggregate(**{**GIVEN, "init": "builtins:float", "incr": path, "merge": path}, encoding="pickle")
+    )
+    text = to_yaml(net.graph)
+    assert "encoding: pickle" in text
+    assert dict(from_yaml(text).graph().aggregates[0].aggregates)["sum"].encoding == "pickle"  # type: ignore[union-attr]
+    assert "encoding" not in to_yaml(network(sum=jt.aggregate(**GIVEN)).graph)
+    whole = text.replace("encoding: pickle", "encoding: odd")
+    with pytest.raises(NetworkError, match="encoding='odd' is not known"):
+        from_yaml(whole).graph()

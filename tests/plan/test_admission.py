@@ -71,7 +71,7 @@ def test_plans_certify_and_stand_at_inputs(name: str, case: Case, part: float) -
     assert set(plan.drops) <= {source.name for source in case.graph.sources}
     assert all(drop.keep < 1.0 for drop in plan.drops.values())
     if problem.load_us <= problem.budget_us:
-        assert (dict(plan.drops), plan.reason) == ({}, "within budget")
+        assert (dict(plan.drops), plan.reason) == ({}, "predicted within budget")
         assert plan.utility == pytest.approx(sum(output.qos.priority for output in case.graph.outputs))
     else:
         assert plan.drops

@@ -318,7 +318,7 @@ def test_plans_certify_and_nothing_is_dropped_below_capacity(case: Case, part: f
         return
     certify(at, plan)
     if at.load_us <= at.budget_us:
-        assert (plan.row, dict(plan.drops), plan.reason) == (0, {}, "within budget")
+        assert (plan.row, dict(plan.drops), plan.reason) == (0, {}, "predicted within budget")
     else:
         assert plan.row > 0
         assert plan.reason == "overload"

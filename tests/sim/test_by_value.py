@@ -172,7 +172,8 @@ def test_values_that_are_spread_otherwise_are_learned(scheduler: str, monkeypatc
 
     assert missed(truth) < 0.02
     assert missed(believed) < 0.05
-    monkeypatch.setattr("jettison.statistics.values.ValueModel.update", lambda *_: None)
+    monkeypatch.setattr("jettison.statistics.values.ValueModel.update", lambda *_: {})
+    monkeypatch.setattr("jettison.control.trust.Trust.record", lambda *_: None)
     assert missed(believed) > 0.15, "and this is what it would be, not learned"
 
 

@@ -7,19 +7,16 @@ certain plan writes it there first. What a plan must leave is computed anew here
 from __future__ import annotations
 
 import time
+import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 import jettison as jt
-from jettison.control.loop import Controller
-from jettison.network.durations import duration_ms
 from jettison.network.fields import TAXI
 from jettison.plan.plan import Drop, Plan
 from jettison.spark.drops import identity_of, keeps
@@ -81,14 +78,11 @@ def ended(run: Run, rows: int) -> Run:
     return run
 
 
-def at_the_pace_of_triggers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the loop see one batch per trigger, however long this machine takes for them."""
-    decide, ticks = Controller.decide, count(1)
-
-    def decided(loop: Controller, rows: Any, now_ms: float, *others: Any, **named: Any) -> Plan:
-        return decide(loop, rows, next(ticks) * duration_ms(TRIGGER, "trigger"), *others, **named)
-
-    monkeypatch.setattr(Controller, "decide", decided)
+def scrape(port: int) -> str:
+    """What a run's metrics page says."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+        return str(answer.read().decode())
 
 
 def log_plans(checkpoint: Path, plans: Sequence[Plan], rows: Mapping[str, int]) -> None:

@@ -372,7 +372,7 @@ def test_a_metrics_port_that_is_taken(spark: SparkSession, tmp_path: Path) -> No
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        with pytest.raises(jt.StartError, match=rf"metrics_port {port}: cannot listen on 127.0.0.1: .*in use"):
+        with pytest.raises(jt.StartError, match=rf"metrics 127.0.0.1:{port}: cannot listen there: .*in use"):
             start(passing(), stream, jt.memory(), tmp_path, metrics_port=port)
     # A start that fails later gives the port back.
     counted = stream.groupBy("trip").count().select("trip")

@@ -97,9 +97,9 @@ def test_a_checkpoint_from_before_kinds_were_written_down_is_told_apart_too(
     run.run(0, ROWS)
     run.close()
     (tmp_path / "kinds.json").unlink()
-    with pytest.raises(CheckpointError, match=r"'a': .* keeps windows of 4 rows .*now it is windows of 4000"):
+    with pytest.raises(CheckpointError, match=r"'a': .* 'aggregate .*size_rows=4 .*now there is .*size_us=4000"):
         Hand(spark, tmp_path, windows("4 seconds")())
-    with pytest.raises(CheckpointError, match=r"join 'a': .* a/0\.json is no record of a join .*KeyError"):
+    with pytest.raises(CheckpointError, match=r"join 'a': .*size_rows=4 .*and now there is 'where"):
         Hand(spark, tmp_path, joined())
     assert not (tmp_path / "kinds.json").exists(), "what was refused is not remembered"
 

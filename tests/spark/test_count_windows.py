@@ -145,5 +145,5 @@ def test_a_run_that_is_broken_off_anywhere_gives_every_window_once(spark: SparkS
     changed.output("table")
     changed.where("sum > 150").output("alerts")
     net = other
-    with pytest.raises(CheckpointError, match=r"windows of 8 rows every 4.*now it is windows of 9 rows every 3"):
+    with pytest.raises(CheckpointError, match=r"'busy': .*size_rows=8 slide_rows=4 .*now there is .*=9 .*=3 "):
         start()

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from scipy import stats
+from tests.network.intervals import avg_interval, context_of, count_interval, sum_interval
 from tests.spark.windowing import Hand, Row, S, by_spark, frame_of, source, trips_of
 
 import jettison as jt
 from jettison.errors import StartError
+from jettison.network.estimate_context import Context, remembered
 from jettison.network.estimates import WEIGHT
 from jettison.plan.plan import Plan, Random
 from jettison.plan.stratified import Stratified
@@ -32,6 +33,9 @@ AGGREGATES = {
     "total": "sum(fare)",
     "mean": "avg(fare)",
 }
+
+
+ONE = np.ones(1)
 
 
 def network(on_loss: str = "estimate", by: Sequence[str] = ("zone",), size: str = "10 seconds") -> jt.Network:
@@ -107,6 +111,7 @@ def test_ends_are_null_where_too_few_rows_tell_them(spark: SparkSession, tmp_pat
     hand.close()
     told = {zone: [row.fare for row in judged if row.zone == zone and row.fare is not None] for zone in zones}
     assert {len(fares) for fares in told.values()} >= {0, 1, 2, 3, 4}
+    known = _known([[(np.full(len(fares), 2.0), np.array(fares)) for fares in told.values()], [(ONE, ONE)]])
     for zone, fares in told.items():
         row = found[zone, 0.0]
         assert row["n_low"] < row["n"] < row["n_high"]
@@ -116,13 +121,12 @@ def test_ends_are_null_where_too_few_rows_tell_them(spark: SparkSession, tmp_pat
         else:
             assert None not in ends
             assert row["mean_low"] < row["mean"] < row["mean_high"]
-            student = float(stats.t.ppf(0.975, len(fares) - 1))
-            sum_ = 2 * sum(fares)
-            expected = _interval(sum_, 2 * sum(fare**2 for fare in fares), sum_, student)
+            expected = sum_interval(np.full(len(fares), 2.0), np.array(fares), known)
             assert (row["total_low"], row["total_high"]) == pytest.approx(expected, rel=0.01)
         if not fares:
             assert (row["fares"], row["fares_low"]) == (0, 0.0)
-            assert row["fares_high"] == pytest.approx(1.96**2, rel=0.001), "none of many, each of which stands for two"
+            high = 1.5 * 1.96**2
+            assert row["fares_high"] == pytest.approx(high, rel=0.001), "none of many, each of which stands for two"
 
 
 def test_estimates_are_of_the_kept_rows_by_their_weight(hand: Hand) -> None:
@@ -148,30 +152,36 @@ def test_estimates_are_of_the_kept_rows_by_their_weight(hand: Hand) -> None:
     hand.run(2, [(9999, 30 * S, 0, "cab", 1.0)])
     hand.run(3, [])
     found = delivered(hand)
+    batches_by_zone = [
+        [
+            (np.full(len(fares), 1 / share), np.array(fares))
+            for fares in (
+                [fare for each, fare, w in kept if (each, w) == (zone, 1 / share) and fare] for zone in (0, 1)
+            )
+        ]
+        for share in shares
+    ]
+    known = _known([*batches_by_zone, [(ONE, ONE)]])
     for zone in (0, 1):
         row = found[zone, 0.0]
         weights = np.array([w for each, _, w in kept if each == zone])
         fares = np.array([math.nan if fare is None else fare for each, fare, _ in kept if each == zone])
         assert row["n"] == round(weights.sum())
-        low, high = _interval(weights.sum(), (weights * (weights - 1)).sum(), weights.sum(), 1.959963985)
-        assert (row["n_low"], row["n_high"]) == pytest.approx((low, high))
+        assert (row["n_low"], row["n_high"]) == pytest.approx(count_interval(weights, 4.0))
         there = ~np.isnan(fares)
         w, x = weights[there], fares[there]
         assert row["fares"] == round(w.sum())
         assert row["dear"] == round(w[x > 25].sum())
         assert row["total"] == pytest.approx((w * x).sum())
-        student = float(stats.t.ppf(0.975, len(w) - 1))
-        low, high = _interval((w * x).sum(), (w * (w - 1) * x**2).sum(), (w * x).sum(), student)
-        assert (row["total_low"], row["total_high"]) == pytest.approx((low, high), rel=1e-5)
+        assert (row["total_low"], row["total_high"]) == pytest.approx(sum_interval(w, x, known), rel=1e-5)
+        assert (row["mean_low"], row["mean_high"]) == pytest.approx(avg_interval(w, x, known), rel=1e-5)
         assert row["mean"] == pytest.approx((w * x).sum() / w.sum())
         assert row["mean_low"] < row["mean"] < row["mean_high"]
 
 
-def _interval(value: float, variance: float, size: float, q: float) -> tuple[float, float]:
-    """Those true values v with (value - v)^2 <= q^2 (variance + b (v - value)), by the formula for a square's roots."""
-    b = variance * value**3 / size**4
-    roots = np.roots([1.0, -(2 * value + q * q * b), value**2 + q * q * b * value - q * q * variance])
-    return float(min(roots)), float(max(roots))
+def _known(batches: list[list[Any]]) -> Context:
+    """What is known after these batches, each of which says what came to every group."""
+    return remembered({}, [{"fare": context_of(groups)} for groups in batches])["fare"]
 
 
 def test_a_window_without_thinned_rows_is_exact_beside_one_that_has_some(hand: Hand) -> None:
@@ -183,7 +193,7 @@ def test_a_window_without_thinned_rows_is_exact_beside_one_that_has_some(hand: H
     assert found[0, 0.0]["n"] == found[0, 0.0]["n_low"] == found[0, 0.0]["n_high"] == 100
     later = found[0, 10.0]
     assert later["n_low"] < 100 < later["n_high"]
-    assert later["mean_low"] == pytest.approx(7.0) == pytest.approx(later["mean_high"]), "all fares are the same"
+    assert later["mean_low"] < 7.0 < later["mean_high"], "all fares are the same, but not all were seen"
 
 
 def test_a_repeated_batch_gives_the_same_estimates(hand: Hand) -> None:
@@ -233,8 +243,8 @@ def test_the_truth_is_in_about_95_of_100_intervals(spark: SparkSession, tmp_path
             found[zone, 0.0][f"{name}_low"] <= values[zone] <= found[zone, 0.0][f"{name}_high"]
             for zone in range(groups)
         ]
-        # of 400 fair ones with 95 % less than 91 or more than 98.5 % hold once in a thousand times
-        assert 0.91 <= np.mean(held) <= 0.985, name
+        # of 400 fair ones with 95 % less than 91 % hold once in a thousand times
+        assert np.mean(held) >= 0.91, name
 
 
 # --- shares by group --------------------------------------------------------------------------------------------------
@@ -259,7 +269,7 @@ def test_large_groups_are_thinned_out_and_all_others_are_whole(spark: SparkSessi
         assert found[zone, 0.0]["n"] == found[zone, 0.0]["n_low"] == found[zone, 0.0]["n_high"] == 1
     for zone, true in ((0, 3000), (1, 2000)):
         assert found[zone, 0.0]["n_low"] < true < found[zone, 0.0]["n_high"]
-        assert found[zone, 0.0]["mean_low"] == pytest.approx(2.0)
+        assert found[zone, 0.0]["mean_low"] < 2 < found[zone, 0.0]["mean_high"]
     arrived, kept = measured.arcs["trips"]
     assert arrived == 5050
     assert kept == pytest.approx(300 + 400 + 50, rel=0.15)
@@ -340,3 +350,74 @@ def test_rows_of_two_sources_that_count_alike_go_one_by_one(spark: SparkSession)
 
 def without_weight(rows: Any) -> Any:
     return rows.select("zone", "_jt_time", "_jt_id")
+
+
+# --- values that samples do not show ----------------------------------------------------------------------------------
+
+_VALUES = {
+    "rare": "IF(pmod(trip, 250) = 7, 1000, 0)",
+    "flag": "IF(pmod(trip, 250) = 7, 0, 1)",
+    "tail": "exp(4 * pmod(xxhash64(trip), 1009) / 1009)",
+    "turn": "double(pmod(trip, 7) - 3)",
+    "seven": "CAST(7.1 AS double)",
+    "zero": "0",
+}
+
+
+@pytest.mark.long
+def test_trust_4_equal_ends_mean_exact(spark: SparkSession, tmp_path: Path) -> None:
+    """Every end of every interval, as NumPy has it from the kept rows; two batches of different shares, then a third
+    that closes the window: before, `0 [0, 0]` was said of sums that are 8,000."""
+    net = jt.Network("taxi")
+    valued = source(net).select("trip", "zone", *(f"{sql} AS {name}" for name, sql in _VALUES.items()), name="valued")
+    calls = {f"{call}_{name}": f"{call}({name})" for name in _VALUES for call in ("sum", "avg")}
+    calls |= {"n": "count(*)", "hits": "count_if(rare > 0)"}
+    valued.window("10 seconds", by="zone").agg(calls, name="busy").output("table", qos=jt.QoS(on_loss="estimate"))
+    hand = Hand(spark, tmp_path, net)
+    draw = np.random.default_rng(3)
+    shares, kept = (0.5, 0.2), list[list[Any]]()
+    for batch, share in enumerate(shares):
+        zones = draw.integers(0, 12, 3000)
+        rows: list[Row] = [(3000 * batch + n, 1000 + n, int(zone), "cab", 1.0) for n, zone in enumerate(zones)]
+        hand.run(batch, rows, Plan({"trips": Random(share)}))
+        judged = frame_of(spark, rows).selectExpr("*", identity_of(["trip"])).where(keeps("trips", Random(share)))
+        kept.append(judged.selectExpr("zone", *(f"double({sql}) AS {name}" for name, sql in _VALUES.items())).collect())
+    hand.run(2, [(10**6, 30 * S, 0, "cab", 1.0)])
+    hand.run(3, [])
+    found = {row.zone: row.asDict() for row in hand.sinks["table"].rows if row.window_start.second == 0}
+    hand.close()
+    assert len(found) == 12
+    weight = np.concatenate([np.full(len(rows), 1 / share) for rows, share in zip(kept, shares, strict=True)])
+    zone_of = np.array([row.zone for rows in kept for row in rows])
+    for name in _VALUES:
+        value = np.array([row[name] for rows in kept for row in rows])
+        later = [(np.ones(1), np.array([_value_of(spark, name, 10**6)]))]
+        seen = [
+            context_of([(np.full((ours == zone).sum(), 1 / share), mine[ours == zone]) for zone in range(12)])
+            for share, ours, mine in _by_batch(shares, kept, name)
+        ]
+        known = remembered({}, [{name: each} for each in [*seen, context_of(later)]])[name]
+        for zone, row in found.items():
+            w, x = weight[zone_of == zone], value[zone_of == zone]
+            for call, expected in (("sum", sum_interval(w, x, known)), ("avg", avg_interval(w, x, known))):
+                ends = row[f"{call}_{name}_low"], row[f"{call}_{name}_high"]
+                if name == "zero":
+                    assert ends == (None, None) == (expected or (None, None)), "no other value was ever seen"
+                else:
+                    assert ends == pytest.approx(expected, rel=0.01), (call, name)
+                    assert ends[0] < ends[1]
+            if name == "rare":
+                hits = count_interval(w[x > 0], 5.0)
+                assert (row["hits_low"], row["hits_high"]) == pytest.approx(hits, rel=1e-5)
+    assert any(row["sum_rare"] == 0 < row["sum_rare_high"] for row in found.values()), "one that has seen zeros alone"
+
+
+def _by_batch(shares: Sequence[float], kept: list[list[Any]], name: str) -> list[tuple[float, Any, Any]]:
+    return [
+        (share, np.array([row.zone for row in rows]), np.array([row[name] for row in rows]))
+        for share, rows in zip(shares, kept, strict=True)
+    ]
+
+
+def _value_of(spark: SparkSession, name: str, trip: int) -> float:
+    return float(spark.sql(f"SELECT double({_VALUES[name]}) AS x FROM (SELECT {trip}L AS trip)").collect()[0].x)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark.running import TRIGGER, at_the_pace_of_triggers, ended, logged_plans
+from tests.spark.running import TRIGGER, ended, logged_plans
 from tests.spark.windowing import S, plain
 
 import jettison as jt
@@ -82,9 +82,8 @@ def run(spark: SparkSession, folder: Path, name: str, *, shedding: bool) -> tupl
 
 
 @pytest.mark.long
-def test_a_burst_of_pairs(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_burst_of_pairs(spark: SparkSession, tmp_path: Path) -> None:
     write(spark, tmp_path)
-    at_the_pace_of_triggers(monkeypatch)
     _, truth = run(spark, tmp_path, "whole", shedding=False)
     made, came = run(spark, tmp_path, "shed", shedding=True)
     assert len(truth) > 0.8 * KEYS * len(SIZES) * STEP_S / SIZE_S

@@ -353,8 +353,9 @@ def test_rates_and_lag_are_told(spark: SparkSession, broker: Broker, topic: str,
     with opener.open(f"http://127.0.0.1:{run.metrics.port}/metrics") as answer:
         shown = answer.read().decode()
     run.stop()
-    assert f'jettison_lag_records{{topic="{topic}"}}' in shown
-    assert f'jettison_topic_rows_per_second{{topic="{topic}"}}' in shown
+    assert f'jettison_topic_lag_rows{{network="{run.graph.name}",topic="{topic}"}}' in shown
+    assert f'jettison_topic_arrival_rows_per_second{{network="{run.graph.name}",topic="{topic}"}}' in shown
+    assert "jettison_source_lag_rows{" in shown  # as Spark's own progress has it: also of a stream that is no jt.kafka
     assert sent / (time.monotonic() - began) / 10 < max(seen()) < 2 * fastest
     assert f"topic {topic}:" in str(run.report())
 

@@ -3,25 +3,40 @@
 from __future__ import annotations
 
 import datetime
+import os
+import pickle
 import re
 import statistics
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql.types import ArrayType, DataType, DecimalType, MapType, StringType, StructType, TimestampType
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    DecimalType,
+    DoubleType,
+    MapType,
+    StringType,
+    StructType,
+    TimestampType,
+)
 from tests.spark.running import FREE, TRIGGER, ended
 from tests.spark.windowing import TRIPS, Hand, Row, S, frame_of, source, trips_of
 
 import jettison as jt
 from jettison.errors import CheckpointError, StartError
 from jettison.network import band
-from jettison.spark.user_functions import _merging, _pickled
+from jettison.network.value_encoding import PLAIN
+from jettison.spark.user_functions import _Codec, _folding, _merging, _result_of
 from jettison.spark.user_values import taking
 
 pytestmark = pytest.mark.spark
@@ -216,9 +231,15 @@ def large(value: Any, otherwise: Any, type: str) -> Any:
     return jt.whole_window(lambda rows: value if rows["fare"].max() >= 1000 else otherwise, columns="fare", type=type)
 
 
-def of_fares(incr: Any, final: Any, type: str) -> Any:
+def of_fares(incr: Any, final: Any, type: str, encoding: str = "plain") -> Any:
     return jt.aggregate(
-        init=lambda: Decimal(0), incr=incr, merge=lambda a, b: a + b, final=final, columns="fare", type=type
+        init=lambda: Decimal(0),
+        incr=incr,
+        merge=lambda a, b: a + b,
+        final=final,
+        columns="fare",
+        type=type,
+        encoding=encoding,
     )
 
 
@@ -248,9 +269,15 @@ ODD: dict[str, tuple[Any, Any, str]] = {
         "TypeError: 1 (int) does not go into type 'string'",
     ),
     "gone": (
-        of_fares(lambda value, fare: Lost() if fare >= 1000 else value, lambda value: "there", "string"),
+        of_fares(lambda value, fare: Lost() if fare >= 1000 else value, lambda value: "there", "string", "pickle"),
         "there",
         "ValueError: nobody knows it any more",
+    ),
+    "other": (
+        of_fares(lambda value, fare: {1j} if fare >= 1000 else value, lambda value: "there", "string"),
+        "there",
+        f"TypeError: a value of type builtins.complex (at [0]), which cannot be kept: make it of {PLAIN}, or ask for "
+        "pickle with encoding='pickle'",
     ),
     "mute": (jt.whole_window(silent, columns="fare", type="string"), "there", "MuteError"),
 }
@@ -269,9 +296,10 @@ def moved() -> Any:
 
 def test_a_value_whose_class_is_gone_is_not_overwritten() -> None:
     """With the module in its place it can be read again: so that ends the run, and what is kept stays as it is."""
-    merged = _merging(of_fares(lambda value, fare: value + fare, lambda value: value, "double"))
+    own = of_fares(lambda value, fare: value + fare, lambda value: value, "double", encoding="pickle")
+    written = _Codec("pickle").write
     with pytest.raises(ImportError, match="prices"):
-        merged([_pickled((0, 0), 1), _pickled((1, 0), Moved())])
+        _merging(own)([written((0, 0), 1), written((1, 0), Moved())])
 
 
 def test_a_value_that_spark_does_not_take_fails_its_window_alone(spark: SparkSession, tmp_path: Path) -> None:
@@ -365,5 +393,68 @@ def test_what_only_spark_can_see_is_refused_before_anything_runs(spark: SparkSes
     run = Hand(spark, tmp_path / "c", network(n=jt.whole_window(len, columns="fare", type="bigint")))
     run.run(0, [(1, S, 1, "cab", 2.0)])
     run.close()
-    with pytest.raises(CheckpointError, match=r"keeps windows of .*busy.n of \(fare\).* and now .*busy.n of \(trip\)"):
+    with pytest.raises(CheckpointError, match=r"'busy': .*:len}\(fare\) bigint', and now .*:len}\(trip\) bigint'"):
         Hand(spark, tmp_path / "c", network(n=jt.whole_window(len, columns="trip", type="bigint")))
+
+
+# --- what is kept runs nothing ----------------------------------------------------------------------------------------
+
+
+class Bomb:
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __reduce__(self) -> Any:
+        return os.mkdir, (self.path,)
+
+
+def test_trust_17_a_pickle_in_the_checkpoint_is_not_run(spark: SparkSession, tmp_path: Path) -> None:
+    """Someone else writes to the checkpoint: every kept value becomes a pickle that makes a folder when it is read."""
+    net = network(n="count(*)", mean=MEAN)
+    run = Hand(spark, tmp_path / "state", net)
+    run.run(0, [(n, n * S, 1, "cab", 2.0) for n in range(8)])
+    bomb = tmp_path / "bomb"
+    replaced = 0
+    for path in (tmp_path / "state").rglob("*.parquet"):
+        table = pq.read_table(path)
+        for at, column in enumerate(table.schema):
+            if pa.types.is_binary(column.type):
+                kept = table.column(at).to_pylist()
+                assert all(each.startswith(b"J1") for each in kept), "no pickle is written"
+                bombs = pa.array([pickle.dumps(((0, 0), Bomb(str(bomb))))] * len(kept), pa.binary())
+                table = table.set_column(at, column, bombs)
+                replaced += len(kept)
+        path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+        pq.write_table(table, path)
+    assert replaced
+    run = run.again()
+    failed = [run.run(at, [(90 + at, 60 * S, 1, "cab", 2.0)]).failed.get("busy") for at in (1, 2)]
+    run.close()
+    assert not bomb.exists()
+    found = next(each for each in failed if each is not None)
+    assert "written by pickle, which is not read" in (found.reason or "")
+    _Codec("pickle").read(pickle.dumps(((0, 0), Bomb(str(bomb)))))
+    assert bomb.exists(), "which pickle itself would have run"
+
+
+def test_trust_17_a_checkpoint_of_pickled_values_is_refused_by_name(spark: SparkSession, tmp_path: Path) -> None:
+    pickled = replace(MEAN, encoding="pickle")
+    run = Hand(spark, tmp_path, network(mean=pickled))
+    run.run(0, [(1, S, 1, "cab", 2.0)])
+    run.close()
+    with pytest.raises(CheckpointError, match=r"aggregate 'busy': .*pickle wrote.*encoding='pickle'.*new checkpoint"):
+        Hand(spark, tmp_path, network(mean=MEAN))
+    Hand(spark, tmp_path, network(mean=pickled)).close()
+
+
+def test_trust_17_what_cannot_be_kept_is_refused_at_the_start(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(StartError, match=r"aggregate 'busy': 'odd': init\(\) gives a value of type .*Lost.*'pickle'"):
+        Hand(spark, tmp_path, network(odd=replace(MEAN, init=Lost)))
+
+
+def test_trust_17_what_threw_goes_through_merges() -> None:
+    own = of_fares(lambda value, fare: 1 / fare, lambda value: value, "double")
+    fold, merge, result = _folding(own), _merging(own), _result_of(own, DoubleType())
+    parts = [fold([(at, 0, fare)]) for at, fare in enumerate((1.0, 0.0, 2.0))]
+    assert result(merge(parts)) == (None, "ZeroDivisionError: float division by zero")
+    assert result(merge([parts[2], parts[0]])) == (1.5, None)

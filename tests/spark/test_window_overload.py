@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark.running import TRIGGER, at_the_pace_of_triggers, ended, logged_plans
+from tests.spark.running import TRIGGER, ended, logged_plans
 from tests.spark.windowing import TRIPS, Row, S, frame_of, plain, source
 
 import jettison as jt
@@ -74,12 +74,14 @@ class Met:
         return max(map(len, fared.split("x")))
 
 
-def meet(spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch, qos: jt.QoS) -> Met:
-    """Let a run meet the burst, and see that every window that came is as if nothing was shed."""
+def meet(spark: SparkSession, folder: Path, qos: jt.QoS) -> Met:
+    """Let a run meet the burst, and see that every window that came is as if nothing was shed.
+
+    Trust 8: without `learn` the plans are the same however long this machine takes for a batch.
+    """
     rows = batches()
     for number, batch in enumerate(rows):
         frame_of(spark, batch).coalesce(1).write.parquet(str(folder / "trips" / f"{number:02}"))
-    at_the_pace_of_triggers(monkeypatch)
     table = jt.memory()
     run = jt.start(
         network(qos),
@@ -106,12 +108,10 @@ def meet(spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch, qos
     return met
 
 
-def test_a_burst_costs_the_groups_that_are_worth_least(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_burst_costs_the_groups_that_are_worth_least(spark: SparkSession, tmp_path: Path) -> None:
     even = [(0, LOW, 0.5), (LOW, ZONES, 0.5)]
     value = jt.Value("zone", [(0, LOW, 0.1), (LOW, ZONES, 1.0)], histogram=even)
-    met = meet(spark, tmp_path, monkeypatch, jt.QoS(gap=GAP, value=value))
+    met = meet(spark, tmp_path, jt.QoS(gap=GAP, value=value))
     cells = [plan.fates["busy"].cells for plan in met.plans[LATE]]
     assert all(each is not None and each.column == "zone" and len(set(each.shares)) > 1 for each in cells)
     there, kept = Counter(zone for zone, _ in met.truth), Counter(zone for zone, _ in met.came)
@@ -121,11 +121,9 @@ def test_a_burst_costs_the_groups_that_are_worth_least(
     assert max(met.longest_gap(zone) for zone in range(LOW, ZONES)) <= GAP
 
 
-def test_others_make_up_for_groups_that_lose_nothing(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_others_make_up_for_groups_that_lose_nothing(spark: SparkSession, tmp_path: Path) -> None:
     """Of zone 3, a tenth of all rows, no window may be missing: the loop counts its rows and takes more of others."""
-    met = meet(spark, tmp_path, monkeypatch, jt.QoS(gap=GAP, gaps={"zone": {3: 0}}))
+    met = meet(spark, tmp_path, jt.QoS(gap=GAP, gaps={"zone": {3: 0}}))
     for plan, share in zip(met.plans[LATE], met.shares[LATE], strict=True):
         cells = plan.fates["busy"].cells
         assert cells is not None

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import jettison as jt
 from jettison.network import Graph
+from jettison.network.slices import slice_groups
 from jettison.plan.plan import Plan
 from jettison.spark.batch import BatchRunner
 from jettison.spark.checks import check_compiles
@@ -18,6 +19,7 @@ from jettison.spark.count_state import CountState
 from jettison.spark.files import LocalFolder
 from jettison.spark.join_state import JoinState
 from jettison.spark.measure import Measured
+from jettison.spark.presence import Presence
 from jettison.spark.sinks import MemorySink
 from jettison.spark.slice_state import SliceState
 from jettison.spark.state_kinds import check_kinds, remember_kinds
@@ -62,17 +64,30 @@ class Hand:
     def __init__(self, spark: SparkSession, folder: Path, network: jt.Network, statics: Any = None) -> None:
         self.spark = spark
         self.folder = folder
-        self.graph: Graph = network.graph
         self.tables = tables = statics or {}
-        kept = check_compiles(spark, self.graph, {"trips": frame_of(spark, [])}, tables)
-        check_kinds(LocalFolder(folder), kept.kinds)
-        self.state = SliceState(spark, self.graph, LocalFolder(folder), str(folder), kept.slices)
-        joins = JoinState(spark, LocalFolder(folder), str(folder), kept.sides) if kept.sides else None
+        where = LocalFolder(folder)
+        declared = check_compiles(spark, network.graph, {"trips": frame_of(spark, [])}, tables)
+        check_kinds(where, declared.kinds)
+        self.presence = presence = Presence(where, network.graph)
+        self.graph: Graph = presence.graph
+        kept = declared
+        if slice_groups(self.graph) != slice_groups(network.graph):
+            kept = check_compiles(spark, self.graph, {"trips": frame_of(spark, [])}, tables)
+        self.state = SliceState(spark, self.graph, where, str(folder), kept.slices, presence)
+        joins = JoinState(spark, where, str(folder), kept.sides, presence) if kept.sides else None
         self.sinks = {output.name: MemorySink() for output in self.graph.outputs}
-        counts = CountState(spark, LocalFolder(folder), str(folder), kept.counts) if kept.counts else None
-        remember_kinds(LocalFolder(folder), kept.kinds)
+        counts = CountState(spark, where, str(folder), kept.counts, presence) if kept.counts else None
+        remember_kinds(where, kept.kinds)
         self.runner = BatchRunner(
-            spark, self.graph, self.sinks, tables, MemorySink(), joins=joins, slices=self.state, counts=counts
+            spark,
+            self.graph,
+            self.sinks,
+            tables,
+            MemorySink(),
+            joins=joins,
+            slices=self.state,
+            counts=counts,
+            presence=presence,
         )
 
     def run(self, batch: int, rows: Sequence[Row], plan: Plan | None = None) -> Measured:

@@ -35,7 +35,15 @@ def test_lag_in_seconds_is_how_long_the_waiting_records_took_to_come() -> None:
 def test_before_two_looks_nothing_is_claimed() -> None:
     rate = Arrivals()
     assert rate.get() is None
-    assert rate.behind(10).lag_s == 0.0
+    assert rate.behind(10).lag_s is None
+
+
+def test_trust_7_records_that_wait_while_none_arrive_are_behind_for_an_unknown_time() -> None:
+    """It was "0 rows/s arrive, 28,924 behind (0.0 s)"."""
+    rate = Arrivals()
+    rate.update(0.0, {"0": 28_924})
+    rate.update(2.0, {"0": 28_924})
+    assert (rate.behind(28_924).rows_per_s, rate.behind(28_924).lag_s, rate.behind(0).lag_s) == (0.0, None, 0.0)
 
 
 def test_two_looks_at_once_do_not_make_a_rate() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from jettison.app.logs import Quiet, Verbose, show_log
 from jettison.app.screen import err, fault, first_line, number, out, plain_table
 from jettison.errors import StartError
 from jettison.experiments import harness
@@ -35,13 +37,17 @@ def run(
     folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where CSV and PNG go.")] = Path(
         "out/experiments"
     ),
+    verbose: Verbose = False,
+    quiet: Quiet = False,
 ) -> None:
     """Run an experiment, show its metrics and checks, write its table and its picture. Exit code 1: a check failed."""
     if (name is None) == (not all_):
         raise typer.BadParameter("give the NAME of an experiment or --all, one of the two.")
+    # experiments say themselves how far they are: of their runs only what goes wrong, unless asked for
+    show_log(verbose=verbose, quiet=quiet, live=True)
     chosen = harness.EXPERIMENTS if name is None else (_known(name),)
     _make_folder(folder)
-    results = [_run(each, quick, folder, keep_going=all_) for each in chosen]
+    results = [_run(each, quick, folder, keep_going=all_, quiet=quiet) for each in chosen]
     found = [result for result in results if result is not None]
     if len(results) > 1:
         good = sum(result.passed for result in found)
@@ -69,13 +75,14 @@ def _make_folder(folder: Path) -> None:
         raise StartError(f"--out {str(folder)!r} is no folder to write into: {error.strerror}.") from error
 
 
-def _run(each: Experiment, quick: bool, folder: Path, *, keep_going: bool) -> Result | None:
+def _run(each: Experiment, quick: bool, folder: Path, *, keep_going: bool, quiet: bool) -> Result | None:
     """One experiment, shown and saved; None when it broke off and others are to follow."""
-    with err.status(f"{each.name} is running") as status:
+    with nullcontext() if quiet else err.status(f"{each.name} is running") as status:
 
         def say(message: str) -> None:
-            err.print(f"{each.name}: {message}")
-            status.update(f"{each.name}: {message}")
+            if status is not None:
+                err.print(f"{each.name}: {message}")
+                status.update(f"{each.name}: {message}")
 
         try:
             result = each.run(quick=quick, say=say)

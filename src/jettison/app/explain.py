@@ -10,16 +10,20 @@ from rich.table import Table
 
 from jettison.app.plan import Headroom, Rates, SpecPath
 from jettison.app.screen import kept, number, out, paragraph, percent, plain_table, predicates
-from jettison.app.situation import Situation, load_spec, read_profile, situation
+from jettison.app.situation import Situation, find_modules_here, load_spec, read_profile, situation
 from jettison.network.graph import Graph, arc_name
 from jettison.network.places import read_places
 from jettison.network.render import as_mermaid, as_text
+from jettison.network.soundness import check_imports, check_sql
 from jettison.statistics.load import flows, load_coefficients
 
 
 def check(spec: SpecPath) -> None:
-    """Read a specification, check all of it, and show its network. Needs no Spark."""
+    """Read a specification, check all of it (columns, SQL, functions), and show its network. Needs no Spark."""
     read, graph = load_spec(spec)
+    check_sql(graph)
+    find_modules_here()
+    check_imports(graph)
     if read.profile is not None:
         read_profile(str(spec), graph, read.profile)
     if read.run is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -14,9 +13,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from jettison.app.logs import Quiet, Verbose, show_log, step
 from jettison.app.plan import SpecPath
-from jettison.app.screen import err, fault, first_line, out
-from jettison.app.situation import load_spec
+from jettison.app.screen import fault, first_line, out
+from jettison.app.situation import find_modules_here, load_spec
 from jettison.errors import StartError
 from jettison.network.places import read_places
 from jettison.plan.shedders import SHEDDERS
@@ -33,23 +33,37 @@ def run(
         float | None, typer.Option("--for", metavar="SECONDS", help="Stop after so long; else run until Ctrl-C.")
     ] = None,
     no_shedding: Annotated[bool, typer.Option("--no-shedding", help="Measure and report, but drop nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Plan and report what would be dropped, but drop nothing.")
+    ] = False,
     shedder: Annotated[
         str | None, typer.Option(metavar="NAME", help=f"Who plans, in place of run.shedder: {', '.join(SHEDDERS)}.")
+    ] = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Serve Prometheus metrics, such as at 0.0.0.0:9100; :9100 is local."),
     ] = None,
     metrics_port: Annotated[
         int | None, typer.Option(min=0, max=65535, help="Serve Prometheus metrics on this port of 127.0.0.1 (0: any).")
     ] = None,
     cores: Annotated[int | None, typer.Option(min=1, help="Cores for Spark; all of them unless given.")] = None,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
 ) -> None:
-    """Run a specification on local Spark and report. Ctrl-C stops it between two batches."""
+    """Run a specification on local Spark and report. Ctrl-C stops it between two batches.
+
+    On a terminal a live line tells how it goes; in files and pipes the log does, on stderr.
+    """
+    live = out.is_terminal and not quiet
+    show_log(verbose=verbose, quiet=quiet, live=live)
     if seconds is not None and not seconds > 0:
         raise typer.BadParameter(f"--for is {seconds:g}: give a number of seconds above 0.")
     read, graph = load_spec(spec)
     places = read_places(read, graph)
-    _find_modules_here()
+    find_modules_here()
     kafka = places.use_kafka or any(source.kafka is not None for source in graph.sources)
     avro = any(source.payload == "avro" for source in graph.sources)
-    with err.status("starting Spark"):
+    with step("starting Spark"):
         from jettison.spark.from_spec import start_spec
         from jettison.spark.session import local_session
 
@@ -65,13 +79,14 @@ def run(
             running = start_spec(
                 read,
                 session,
-                shedding=not no_shedding,
+                shedding="dry-run" if dry_run else False if no_shedding else None,
                 shedder=shedder,
+                metrics=metrics,
                 metrics_port=metrics_port,
-                live=out.is_terminal,
+                live=live,
             )
             if running.metrics is not None:
-                typer.echo(f"metrics: http://127.0.0.1:{running.metrics.port}/metrics", err=True)
+                typer.echo(f"metrics: http://{running.metrics.host}:{running.metrics.port}/metrics", err=True)
             _watch(running, seconds, stopping)
     finally:
         session.stop()
@@ -82,20 +97,16 @@ def demo(
     quick: Annotated[bool, typer.Option("--quick", help="A short one, for tests.")] = False,
     kafka: Annotated[bool, typer.Option("--kafka", help="Trips come from a Kafka broker on this machine.")] = False,
     folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where it writes.")] = Path("out/demo"),
+    verbose: Verbose = False,
+    quiet: Quiet = False,
 ) -> None:
     """A burst against a small network: watch it shed, and what it says about the results."""
+    show_log(verbose=verbose, quiet=quiet, live=out.is_terminal)
     if not seconds > 0:
         raise typer.BadParameter(f"--seconds is {seconds:g}: give a number of seconds above 0.")
     from jettison.experiments.demo import run_demo
 
     raise typer.Exit(run_demo(seconds, quick, folder, out, kafka=kafka))
-
-
-def _find_modules_here() -> None:
-    """Let functions that a file names be found in the folder where jettison was started, as Spark's workers do."""
-    here = str(Path.cwd())
-    if not {here, ""} & set(sys.path):
-        sys.path.append(here)
 
 
 def _watch(running: Run, seconds: float | None, stopping: threading.Event) -> None:

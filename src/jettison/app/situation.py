@@ -1,6 +1,7 @@
 """A specification at given rates: its load, its road map, and the plan that it needs. No Spark."""
 
 import math
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,12 +60,16 @@ class Situation:
         return f"{load} row {self.answer.row:.1f} of {len(self.road_map) - 1} is needed, which leaves {left}."
 
 
+def find_modules_here() -> None:
+    """Let functions that a file names be found in the folder where jettison was started, as Spark's workers do."""
+    here = str(Path.cwd())
+    if not {here, ""} & set(sys.path):
+        sys.path.append(here)
+
+
 def load_spec(path: Path) -> tuple[Spec, Graph]:
     """A specification file and its network, checked."""
-    try:
-        spec = read_spec(path)
-    except (OSError, UnicodeDecodeError) as error:
-        raise NetworkError(f"{path} cannot be read: {error}. Give a YAML file in UTF-8.") from error
+    spec = read_spec(path)
     return spec, spec.graph()
 
 

@@ -12,43 +12,54 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+import numpy as np
+
+from jettison.control.allowance import CANNOT_HELP, Allowance, allowance
 from jettison.control.making_up import Decided, made_up
 from jettison.control.named_sizes import before_drops, with_masses
+from jettison.control.pace import ArrivalRates, Rest
 from jettison.control.probing import Probes
 from jettison.control.schedules import closed, most_without_closing, planned_rows, running_out, scheduled
 from jettison.control.strata import stratified
+from jettison.control.trust import Trust, by_chance_instead
 from jettison.detect import Detector, Judgement
 from jettison.errors import StartError
 from jettison.network.graph import Graph
 from jettison.network.marks import BatchMarks
 from jettison.plan.certify import planned_load_us
-from jettison.plan.claims import claimed
+from jettison.plan.claims import WITHIN_BUDGET, claimed, not_enough, over_budget_us
 from jettison.plan.count_windows import cheap_results
+from jettison.plan.floor_repair import hold_floors
+from jettison.plan.floors import floor_at, least_read_share
 from jettison.plan.group_gaps import named_groups
 from jettison.plan.keys import by_chance, droppable
 from jettison.plan.ladder import LOWEST_KEEP_SHARE, Ladder
 from jettison.plan.locations import drop_arcs
-from jettison.plan.plan import Cells, Drop, Fate, Infeasible, Keep, Plan, Window, keeps_of
+from jettison.plan.plan import Cells, Drop, Fate, Infeasible, Keep, Plan, Semantic, Window, keeps_of
 from jettison.plan.problem import Problem
 from jettison.plan.roadmap import RoadMap, RoadMapShedder, build_road_map
 from jettison.plan.shedders import SEMANTIC, SHEDDERS, shedder_named
-from jettison.plan.stale import Fresh, saved_by_stale_us, stale_limits, when_planned
+from jettison.plan.stale import Fresh, saved_by_stale_us, stale_limits, when_planned, within_floors
 from jettison.plan.strata import strata_at
 from jettison.plan.window_decisions import decisions_of
 from jettison.plan.window_groups import told_apart, window_drops
+from jettison.plan.worthwhile import lesser_plans, most_worthwhile
+from jettison.statistics.belief import Belief
 from jettison.statistics.costs import CostModel
 from jettison.statistics.estimators import Smoothed
+from jettison.statistics.follow import distance
 from jettison.statistics.groups import GroupSizes
-from jettison.statistics.load import flows, queue_load_us, total_load_us
+from jettison.statistics.load import flows, load_coefficients, queue_load_us, total_load_us
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample
 
 _RATE_WEIGHT = 0.5
-_WORTHWHILE_SHARE = 0.1
 _MOST_READING_SHARE = 0.4
-_LEAST_READ_SHARE = 0.01
+LEAST_READ_SHARE = 0.01
 _REBUILD_CHANGE_SHARE = 0.05
-_REBUILD_TIME_SHARE = 0.005
+_JUMP_SHARE = 0.03
+_QUICK_LOCATIONS = 800
+"""A road map of no more locations is built within a fraction of a second: at once, when values are spread otherwise."""
 _HUNG_TIMES = 5.0
 """A batch that takes so many times as long as predicted hung somewhere: that says nothing of costs, unless the next
 one takes as long."""
@@ -58,7 +69,9 @@ one takes as long."""
 class Settings:
     """How the loop behaves. `waste_share`: how much more than needed a plan in force may shed before it is changed.
 
-    `shedder` is who plans: see `plan.shedders`. Without `learn` costs stay as they are given.
+    `shedder` is who plans: see `plan.shedders`. Without `learn` costs stay as they are given, and plans depend on rows
+    and the order of batches alone, not on the clock (`control.pace`). Plans that are not `obeyed` are those of a dry
+    run: batches are measured with nothing dropped.
     """
 
     trigger_ms: float
@@ -68,6 +81,7 @@ class Settings:
     waste_share: float = 0.04
     shedder: str = SEMANTIC
     learn: bool = True
+    obeyed: bool = True
 
     def __post_init__(self) -> None:
         if not self.trigger_ms > 0:
@@ -95,15 +109,16 @@ class Controller:
         *,
         guessed: bool = False,
     ) -> None:
-        """`guessed`: what a batch costs whatever its rows is not known, only guessed."""
-        self._clock = clock
+        """`guessed`: costs were measured just now, the fixed part only guessed: batches are to confirm them."""
         self.graph = graph
         self.settings = settings
         self.costs = CostModel(graph, profile, guessed=guessed)
+        self.belief = Belief(believed=not guessed)
         self._detector = Detector()
-        self._rates = {source.name: Smoothed(_RATE_WEIGHT) for source in graph.sources}
-        self._previous_ms: float | None = None
-        self.plan = Plan(reason="within budget")
+        names = [source.name for source in graph.sources]
+        self._rates = ArrivalRates(names, settings.trigger_ms, by_clock=settings.learn)
+        self._rest = Rest(len(graph.operators), settings.trigger_ms, clock if settings.learn else None)
+        self.plan = Plan(reason=WITHIN_BUDGET)
         self.infeasible: str | None = None
         self.fates: Mapping[str, Fate] = {}
         """Which windows are kept, by aggregate: what has been decided so far."""
@@ -114,10 +129,13 @@ class Controller:
         self._probes = Probes(self._decisions)
         self._named = named_groups(graph)
         self.road_map: RoadMap
-        self._rest_ms = 0.0
         self._rows: Mapping[str, float] = {}
         self._sending: frozenset[str] = frozenset()
         self._hung = False
+        self._held: str | None = None
+        self._read: Mapping[str, float] = {}
+        self._trust = Trust(graph)
+        self._anew = False  # whether the plan in force rests on values as they are no more
         self._shedder = shedder_named(settings.shedder)
         self.stale_limits = when_planned(stale_limits(graph), settings.budget_us / 1e6)
         self._build({}, None)
@@ -129,26 +147,42 @@ class Controller:
     @property
     def rows_per_s(self) -> dict[str, float]:
         """Smoothed arrival rate of each source."""
-        return {name: rate.get() or 0.0 for name, rate in self._rates.items()}
+        return self._rates.get()
 
-    def read_share(self, rows: Mapping[str, int], skippable: frozenset[str]) -> float:
+    def read_share(
+        self, rows: Mapping[str, int], skippable: frozenset[str], skipped: Mapping[str, int] | None = None
+    ) -> float:
         """How much of these sources to read at all: 1, unless reading alone would take too much of the budget.
 
         A drop saves the work behind it, not the reading before it. Where records can be passed over unread, reading
         gets at most four tenths of what the fixed part leaves, so that there is time left to process what was read.
+        Not where that would bring the batch less than half of the way to its budget; and floors are held.
         """
-        left_us = max(0.0, self.settings.budget_us - 1000 * self.profile.fixed_ms)
+        budget_us = self._allowance().budget_us
+        left_us = max(0.0, budget_us - 1000 * self.profile.fixed_ms)
         reading_us = {name: self.profile.read_us.get(name, 0.0) * count for name, count in rows.items()}
         passable_us = sum(cost for name, cost in reading_us.items() if name in skippable)
         most_us = max(0.0, _MOST_READING_SHARE * left_us - sum(reading_us.values()) + passable_us)
         if not self.settings.shedding or passable_us <= most_us:
             return 1.0
-        return max(_LEAST_READ_SHARE, most_us / passable_us)
+        problem = Problem(self.graph, self.profile, rows, budget_us)
+        work_us = sum(problem.coefficients[name] * rows.get(name, 0) for name in skippable)
+        if passable_us + work_us < (problem.load_us - budget_us) / 2:
+            return 1.0
+        before = skipped or {}
+        least = [least_read_share(self.graph, each, rows.get(each, 0), before.get(each, 0)) for each in skippable]
+        return max(LEAST_READ_SHARE, most_us / passable_us, *least)
+
+    def may_skip(self, rows: Mapping[str, int], skipped: Mapping[str, int]) -> bool:
+        """Whether floors can still be held when so many records are passed over and these rows are read."""
+        left = {name: rows.get(name, 0) for name, count in skipped.items() if count > 0}
+        return all(count >= floor_at(self.graph, name) * (count + skipped[name]) for name, count in left.items())
 
     def overloaded(self, rows: Mapping[str, int]) -> bool:
         """Whether so many rows, coming at the rate of late, are to be shed."""
-        problem = Problem(self.graph, self.profile, rows, self.settings.budget_us)
-        return self.settings.shedding and self._judge(problem, {}).overloaded
+        judged = self._judge(Problem(self.graph, self.profile, rows, self.settings.budget_us), {})
+        beyond_us = self._allowance().budget_us - self.settings.budget_us
+        return self.settings.shedding and judged.overloaded and (beyond_us == 0 or judged.excess_us > beyond_us)
 
     def can_look(self, rows: Mapping[str, int]) -> bool:
         """Whether there is time to look at one value of each of these rows: to read them, look, and read them again.
@@ -166,13 +200,20 @@ class Controller:
         queues: Mapping[str, float] | None = None,
         fresh: Fresh | None = None,
         marks: BatchMarks | None = None,
+        held: str | None = None,
+        skipped: Mapping[str, int] | None = None,
     ) -> Plan:
         """The plan for a batch of `rows` tuples that is about to run.
 
         `queues` are tuples left waiting on arcs, `fresh` tells what of the batch is not stale, where that is known,
-        `marks` how far windows have got: then windows to drop are chosen, and those that were stay so.
+        `marks` how far windows have got: then windows to drop are chosen, and those that were stay so. `skipped` are
+        records that came beside these rows and are not read. `held` says why nothing may be shed this time, where that
+        is so.
         """
-        self._learn_rates(rows, now_ms)
+        self._held = held
+        passed = skipped or {}
+        self._read = {name: rows[name] / (rows[name] + count) for name, count in passed.items() if count and rows[name]}
+        self._rates.update(rows, now_ms)
         decided = self._decide(rows, queues, fresh)
         if marks is not None:
             named = with_masses(self._named, self.groups)
@@ -186,9 +227,20 @@ class Controller:
         else:
             plan = decided.plan
         self._rows, self.infeasible = decided.rows, decided.infeasible
+        plan = self._trusted(plan, decided.rows)
         plan = stratified(self.graph, plan, self.groups, self._covered_us(marks))
         self.plan = plan
         return plan
+
+    def _trusted(self, plan: Plan, rows: Mapping[str, float]) -> Plan:
+        """The plan without drops by value that rest on values nobody has seen, or that did not do what they said."""
+        chance = self._trust.batches_by_chance > 0
+        by_value = [arc for arc, drop in plan.drops.items() if isinstance(drop, Semantic)]
+        doubted = [arc for arc in by_value if chance or not self.costs.knows_values(arc)]
+        self._anew = bool(doubted)
+        if not doubted:
+            return plan
+        return by_chance_instead(Problem(self.graph, self.profile, rows, self.settings.budget_us), plan, doubted)
 
     def _told_apart(self, plan: Plan, named: Mapping[str, Cells], rows: Mapping[str, float]) -> Plan:
         problem = Problem(self.graph, self.profile, rows, self.settings.budget_us)
@@ -293,14 +345,31 @@ class Controller:
         problem = Problem(self.graph, self.profile, rows, self.settings.budget_us)
         judgement = self._judge(problem, queues or {})
         needed_us = judgement.excess_us
-        if not self.settings.shedding or not judgement.overloaded or needed_us <= 0:
-            return Decided(self.road_map.plan(0, rows, judgement.reason), rows)
+        if self._held or not self.settings.shedding or not judgement.overloaded or needed_us <= 0:
+            return Decided(self.road_map.plan(0, rows, self._held or judgement.reason), rows)
+        allowed = self._allowance()
+        needed_us -= allowed.budget_us - self.settings.budget_us
+        if needed_us <= 0:
+            plan = self.road_map.plan(0, rows, allowed.reason or judgement.reason)
+            return Decided(plan, rows, 0.0, allowed.infeasible)
         problem = problem.with_budget(problem.load_us - needed_us - more_us)
+        fresh = None if fresh is None else within_floors(self.graph, rows, fresh, self._read)
         if fresh is not None and min(fresh.shares.values(), default=1.0) < 1.0:
             plan, infeasible = self._stale_first(problem, fresh, judgement.reason)
         else:
-            plan, infeasible = self._shed(problem, judgement.reason)
-        return Decided(plan, rows, needed_us, infeasible)
+            plan, infeasible = self._with_floors(problem, *self._shed(problem, judgement.reason))
+        return Decided(plan, rows, needed_us, allowed.infeasible or infeasible)
+
+    def _allowance(self) -> Allowance:
+        """What a batch may take before rows are dropped."""
+        arriving = self._arriving()
+        reading_us = sum(self.profile.read_us.get(name, 0.0) * count for name, count in arriving.items())
+        return allowance(
+            fixed_us=1000 * self.profile.fixed_ms,
+            arriving_us=reading_us + total_load_us(load_coefficients(self.graph, self.profile), arriving),
+            budget_us=self.settings.budget_us,
+            patience=self.belief.patience,
+        )
 
     def _arriving(self) -> dict[str, float]:
         """What one trigger interval brings, by source."""
@@ -328,6 +397,7 @@ class Controller:
         left = left.with_budget(left.load_us - (problem.load_us - problem.budget_us - saved_us))
         enough = left.load_us <= left.budget_us
         plan, infeasible = (self.road_map.plan(0, rows, "stale"), None) if enough else self._shed(left, reason)
+        plan, infeasible = self._with_floors(left, plan, infeasible, problem.rows, fresh.shares)
         delivered = {}
         for output in self.graph.outputs:
             (arc,) = self.graph.arcs_into(output.name)
@@ -338,15 +408,34 @@ class Controller:
         saves_us = plan.saves_us + saved_us
         return replace(plan, delivered=delivered, worth=worth, stale=stale, saves_us=saves_us), infeasible
 
+    def _with_floors(
+        self,
+        problem: Problem,
+        plan: Plan,
+        infeasible: str | None,
+        rows: Mapping[str, float] | None = None,
+        fresh: Mapping[str, float] | None = None,
+    ) -> tuple[Plan, str | None]:
+        """The plan with every floor held, stale and unread tuples included, and why that is over budget if it is."""
+        besides = {**self._read, **{arc: share * self._read.get(arc, 1.0) for arc, share in (fresh or {}).items()}}
+        arrived = {n: count / self._read.get(n, 1.0) for n, count in (rows or problem.rows).items()}
+        held = hold_floors(problem, plan, besides, arrived)
+        if held is not plan and infeasible is None and over_budget_us(problem, held):
+            infeasible = not_enough(problem, held).reason
+        return held, infeasible
+
     def _shed(self, problem: Problem, reason: str) -> tuple[Plan, str | None]:
         """A plan that brings the work of these rows within the budget; else as near as is worthwhile, and why."""
         found = self._answer(problem)
         if isinstance(found, Plan):
             return replace(found, reason=reason), None
-        eased = self._trickle(problem, found.best)
-        if max(found.best.saves_us, eased.saves_us) > _WORTHWHILE_SHARE * self.settings.budget_us:
-            return eased, found.reason
-        return self.road_map.plan(0, problem.rows, "shedding cannot help"), found.reason
+        eased = hold_floors(problem, self._trickle(problem, found.best))
+        shedder = self._shedder or RoadMapShedder(self.road_map)
+        plans = [eased, *lesser_plans(problem, shedder, max(found.best.saves_us, eased.saves_us))]
+        best = most_worthwhile(problem, plans)
+        if best is not None:
+            return replace(best, reason="infeasible"), found.reason
+        return self.road_map.plan(0, problem.rows, CANNOT_HELP), found.reason
 
     def _answer(self, problem: Problem) -> Plan | Infeasible:
         if self._shedder is None:
@@ -357,7 +446,7 @@ class Controller:
             )
         sending = frozenset(name for name, count in problem.rows.items() if count > 0)
         same, self._sending = sending == self._sending, sending
-        if not self.plan.drops or not same:
+        if not self.plan.drops or not same or self._anew:
             return self._shedder.plan(problem)
         needed_us = problem.load_us - problem.budget_us
         saved_us = problem.load_us - planned_load_us(problem, self.plan)
@@ -368,18 +457,22 @@ class Controller:
 
     def record(self, sample: BatchSample) -> None:
         """Learn from a batch that has run, and renew the road map when the estimates have moved."""
-        keeps: dict[str, Keep] = dict(keeps_of(self.plan.drops))
+        obeyed = self.plan if self.settings.obeyed else Plan()
+        keeps: dict[str, Keep] = dict(keeps_of(obeyed.drops))
         for arc, (rows_in, rows_kept) in sample.arcs.items():
             planned = keeps.get(arc, 1.0)
-            if rows_in == 0 or (arc not in keeps and arc not in self.plan.stale):
+            if rows_in == 0 or (arc not in keeps and arc not in obeyed.stale):
                 continue
             if isinstance(planned, float):
                 keeps[arc] = rows_kept / rows_in
-            elif arc in self.plan.stale:
-                fresh = min(1.0, rows_kept / rows_in / max(self.plan.keep(arc), 1e-9))
+            elif arc in obeyed.stale:
+                fresh = min(1.0, rows_kept / rows_in / max(obeyed.keep(arc), 1e-9))
                 keeps[arc] = tuple(share * fresh for share in planned)
-        self.groups.update(before_drops(self._decisions, self.plan, sample, self.groups))
+        self.groups.update(before_drops(self._decisions, obeyed, sample, self.groups))
+        self._trust.record(obeyed, sample)
         if any(sample.rows_in.values()):
+            self._put_on_trial(sample, keeps)
+            self.costs.update_values(sample, keeps)
             if self.settings.learn:
                 delivered = {name: seen.rows for name, seen in sample.outputs.items()}
                 self.costs.update_rows(sample.rows_in, keeps, delivered)
@@ -389,26 +482,29 @@ class Controller:
                     self.costs.update_time(sample.rows_in, keeps, sample.duration_ms)
                 if believed and not self.fates:  # a window that is kept whole may take longer than batches beside it
                     self._detector.confirm(measured_us=1000 * sample.duration_ms, budget_us=self.settings.budget_us)
-            self.costs.update_values(sample, keeps)
-        self._rest_ms -= max(sample.interval_ms, sample.duration_ms)
-        if self._rest_ms <= 0 and _moved(self._built_for, self.profile):
+        self._rest.pass_batch(max(sample.interval_ms, sample.duration_ms))
+        jumped = _jumped(self._built_for, self.profile) and len(self.road_map.layout.locations) <= _QUICK_LOCATIONS
+        self._anew = self._anew or jumped
+        if jumped or (self._rest.over and _moved(self._built_for, self.profile)):
             self._build(self.rows_per_s, self.road_map.ladder)
+
+    def _put_on_trial(self, sample: BatchSample, keeps: Mapping[str, Keep]) -> None:
+        """Compare a batch with what costs that are not believed yet predicted; costs that are too high come down."""
+        if self.belief.believed:
+            return
+        if self.belief.update(self.costs.predict_ms(sample.rows_in, keeps), sample.duration_ms):
+            self.costs.lower(sample.rows_in, keeps, sample.duration_ms)
+            self._build(self.rows_per_s, None)
 
     def _build(self, rows_per_s: Mapping[str, float], ladder: Ladder | None) -> None:
         """Renew the road map, and then let it rest so long that building takes no more than its share of the time."""
-        began = self._clock()
+        began = self._rest.begin()
         self._built_for = self.profile
         by_value = self.settings.shedder == SEMANTIC
         self.road_map = build_road_map(self.graph, self.profile, rows_per_s, ladder, by_value=by_value)
         if self.plan.row > 0 and not self.plan.stale:  # a place on the map before, where this one saves as much
             self.plan = replace(self.plan, row=self.road_map.place_of(self.plan.saves_us, self._rows))
-        self._rest_ms = 1000 * (self._clock() - began) / _REBUILD_TIME_SHARE
-
-    def _learn_rates(self, rows: Mapping[str, float], now_ms: float) -> None:
-        if self._previous_ms is not None and now_ms > self._previous_ms:
-            for name, rate in self._rates.items():
-                rate.update(1000 * rows.get(name, 0) / (now_ms - self._previous_ms))
-        self._previous_ms = now_ms
+        self._rest.end(began)
 
     def _trickle(self, problem: Problem, best: Plan) -> Plan:
         """A plan that drops everything, eased to the lowest level at the inputs: what never runs cannot be measured."""
@@ -441,6 +537,12 @@ def _moved(old: Profile, new: Profile) -> bool:
     if any(abs(b - a) > _REBUILD_CHANGE_SHARE * max(a, 1e-9) for a, b in pairs):
         return True
     return any(_shifted(old.values.get(place, ()), shares) for place, shares in new.values.items())
+
+
+def _jumped(old: Profile, new: Profile) -> bool:
+    """Whether a range of values holds another share than the plans in force believe."""
+    pairs = [(np.asarray(old.values.get(place, ())), np.asarray(shares)) for place, shares in new.values.items()]
+    return any(len(before) == len(now) and distance(before, now) > _JUMP_SHARE for before, now in pairs)
 
 
 def _shifted(old: Sequence[float], new: Sequence[float]) -> bool:

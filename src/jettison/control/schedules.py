@@ -14,6 +14,7 @@ from jettison.plan.fate import Schedule, Segment, extend, forget
 from jettison.plan.group_gaps import allowed
 from jettison.plan.needs import last_touched
 from jettison.plan.plan import Cells, Drop, Fate, Plan, Window
+from jettison.plan.reasons import with_windows_decided_earlier
 from jettison.plan.window_decisions import Decision, WindowDecisions
 from jettison.plan.window_groups import window_drops
 
@@ -84,7 +85,7 @@ def scheduled(decisions: WindowDecisions, plan: Plan, before: Mapping[str, Fate]
                 fates[name] = fate
     others = {arc: drop for arc, drop in plan.drops.items() if not isinstance(drop, Window)}
     drops = {**others, **window_drops(decisions.graph, decisions, fates)}
-    reason = plan.reason
+    reason = with_windows_decided_earlier(plan.reason) if drops and not plan.sheds else plan.reason
     if closed(plan):
         outputs = sorted({output for name in closed(plan) for output in decisions.outputs(name)})
         reason = f"{reason}: dropping as many windows as may go is not enough, {', '.join(outputs)} closed"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -27,6 +28,7 @@ from jettison.spark.start import start
 
 _PATIENCE_S = 8.0
 _SIZES = (5_000, 80_000)
+_LOG = logging.getLogger("jettison")
 _MOST_TRIGGER_MS = 2000.0  # there is time for a dozen seconds per run, and a run should have some batches
 
 
@@ -41,6 +43,7 @@ def run_demo(seconds: float, quick: bool, out: Path, console: Console, *, kafka:
         f"Jettison: taxi trips {origin}parsed and scored once for three outputs, on local Spark", style="bold"
     )
     with ExitStack() as stack:
+        _LOG.info("starting Spark, and measuring the capacity of this machine")  # where no spinner can be seen
         with console.status("starting Spark") as status:
             spark = local_session("jettison-demo", kafka=kafka)
             batches = 4 if quick else 5
@@ -142,7 +145,7 @@ def _comparison(runs: dict[str, Run], rate: Rate, seconds: float) -> Table:
 def _explain(running: Run, console: Console) -> None:
     report = running.report()
     console.print(
-        f"Shed by value, {report.rows_shed:,} of {report.rows_in:,} rows were dropped, as early as possible, and the "
+        f"Shed by value, outputs lost {report.shed_share:.0%} of {report.rows_in:,} rows, as early as possible; the "
         f"slowest batch took {report.slowest_batch_ms / 1000:.1f} s. "
         "Every dropped row can be found again from the plan log."
     )

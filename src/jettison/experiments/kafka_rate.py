@@ -91,8 +91,9 @@ def _compared(running: Run, truth: Truth, after_s: float) -> list[dict[str, Any]
     """Per batch: estimated and true rate over the same interval, and what was kept."""
     rows = []
     samples = [(sample, plan, sample.topics[_TOPIC]) for sample, plan in running.history if _TOPIC in sample.topics]
+    wall_s = time.time() - time.monotonic()  # the producer's log has the wall clock
     for (_, _, before), (sample, plan, seen) in pairwise(samples):
-        began, ended = before.at_s, seen.at_s
+        began, ended = wall_s + before.at_s, wall_s + seen.at_s
         if ended <= began or began < truth.times_s[0] + after_s or ended > truth.times_s[-1]:
             continue
         actual = truth.rows_per_s(began, ended)

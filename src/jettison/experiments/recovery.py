@@ -1,8 +1,11 @@
-"""Killed again and again: results equal those of an undisturbed run with the same plan log.
+"""Killed again and again: results equal those of an undisturbed run with the same plan log, and none is wrong.
 
-A run that sheds is killed with SIGKILL at a random moment and started again on the same checkpoint, twenty times, then
-left to finish. From the plan log and Spark's offsets in it the same batches are run once more, undisturbed, and the
-outputs are compared.
+A run that sheds is killed with SIGKILL at a random moment and started again on the same checkpoint, a hundred times,
+then left to finish. It drops rows by chance and has windows, a join of streams, windows of its pairs and estimates.
+From the plans and offsets that it logged the same batches are run once more, undisturbed, and the outputs are compared:
+a row that is missing is lost, one that is there too often is doubled. What is wrong is told without either run: windows
+and pairs must be those that Spark itself finds among all rows that were read, and so must estimates that claim to be
+exact. The next process starts Spark while the one before it runs, so that a kill takes some seconds.
 """
 
 from __future__ import annotations
@@ -24,21 +27,27 @@ from jettison.network.fields import TAXI
 from jettison.network.qos import QoS
 from jettison.network.rates import Constant
 from jettison.spark.batch import BatchRunner
+from jettison.spark.checks import check_compiles
 from jettison.spark.files import LocalFolder
 from jettison.spark.generator import generate, generated
+from jettison.spark.join_state import JoinState
 from jettison.spark.logs import Logged, PlanLog
 from jettison.spark.session import local_session
 from jettison.spark.sinks import ParquetSink
+from jettison.spark.slice_state import SliceState
 from jettison.spark.start import start
 from jettison.statistics.profile import Profile
 
-_RATE = Constant(1000.0)
+_RATE = Constant(300.0)
 _SEED = 7
-_OUTPUTS = ("fares", "alerts")
+_KILLS = 100
+_OUTPUTS = ("fares", "alerts", "zones", "pairs", "seconds", "estimates")
+_CENTS = "CAST(round(100 * fare) AS long)"
+"""Sums of whole numbers are the same in any order."""
 
 
 def network() -> Network:
-    """Two outputs that keep the trip's number, so that every row can be told apart."""
+    """Rows, windows, pairs, windows of pairs and estimates. Rows and pairs keep the trip's number, to be told apart."""
     net = Network("recovery")
     trips = net.source(
         "trips", schema="trip long, pickup timestamp, zone int, fare double", event_time="pickup", id=["trip"]
@@ -46,13 +55,23 @@ def network() -> Network:
     paid = trips.where("fare > 0", name="paid")
     paid.select("trip", "zone", "fare", name="columns").output("fares", qos=QoS([(100, 1.0), (50, 0.8), (0, 0.0)]))
     paid.where("fare > 50", name="dear").output("alerts", qos=QoS(priority=3))
+    windows = paid.window("2 seconds", slide="1 second", by="zone")
+    windows.agg(n="count(*)", cents=f"sum({_CENTS})", name="busy").output("zones")
+    even = paid.where("trip % 2 = 0", name="even").select("zone", "trip", name="evens")
+    odd = paid.where("trip % 2 = 1", name="odd").select("zone", "trip AS other", name="odds")
+    near = even.join(odd, "zone", within="500 milliseconds", name="near")
+    near.output("pairs")
+    near.window("1 second").agg(n="count(*)", name="meeting").output("seconds")
+    sampled = paid.window("2 seconds", by="zone")
+    sampled.agg(n="count(*)", cents=f"sum({_CENTS})", name="sampled").output("estimates", qos=QoS(on_loss="estimate"))
     return net
 
 
 def profile() -> Profile:
     """Costs high enough that the backlog after a restart is an overload: plans with drops on several arcs."""
-    costs = {"trips": 6.0, "paid": 3.0, "columns": 3.0, "fares": 6.0, "dear": 3.0, "alerts": 6.0}
-    return Profile(costs, {"paid": 0.98, "dear": 0.1}, fixed_ms=100.0, read_us={"trips": 0.5})
+    named = {"trips": 20.0, "fares": 30.0, "alerts": 30.0, "busy": 40.0, "near": 40.0, "meeting": 20.0, "sampled": 40.0}
+    costs = {operator.name: named.get(operator.name, 5.0) for operator in network().graph.operators}
+    return Profile(costs, {"paid": 0.98, "dear": 0.1, "even": 0.5, "odd": 0.5}, fixed_ms=100.0, read_us={"trips": 0.5})
 
 
 class _Announcing(ParquetSink):
@@ -63,9 +82,13 @@ class _Announcing(ParquetSink):
         super().write(rows, batch)
 
 
-def child(folder: str, limit_rows: int) -> None:
-    """What is killed: a run that reports each batch on standard output and ends when the source does."""
+def child(folder: str) -> None:
+    """What is killed: a run that says on standard output when it writes, and ends when the source does.
+
+    Spark is started at once, the run when the number of rows after which the source ends is told on standard input.
+    """
     spark = local_session("recovery-child")
+    limit_rows = int(sys.stdin.readline())
     stream = generate(spark, TAXI, rate=_RATE, seed=_SEED, limit_rows=limit_rows, start_us=_started_us(folder))
     sinks = {name: _Announcing(f"{folder}/{name}") for name in _OUTPUTS}
     running = start(
@@ -75,6 +98,7 @@ def child(folder: str, limit_rows: int) -> None:
         trigger="400 milliseconds",
         checkpoint=f"{folder}/checkpoint",
         profile=profile(),
+        learn=False,
     )
     print("started", flush=True)
     while not running.await_termination(timeout=0.2):
@@ -86,78 +110,100 @@ def child(folder: str, limit_rows: int) -> None:
 
 
 def run(*, quick: bool, say: Say, kills: int | None = None) -> Result:
-    kills = kills or (2 if quick else 20)
+    kills = kills or (2 if quick else _KILLS)
     draw = random.Random(20261115)
     with tempfile.TemporaryDirectory(prefix="jettison-recovery-") as folder:
         (Path(folder) / "start_us").write_text(str(time.time_ns() // 1000))
-        plans: dict[int, str] = {}
+        plans: dict[int, Logged] = {}
         changed: set[int] = set()
         repeated: set[int] = set()
         moments: list[tuple[int, float]] = []
-        for number in range(kills):
-            # 0 writes: before or in the first batch; else while an output of one of the first batches is written
-            writes = draw.choice((1, 2) if quick else (0, 1, 2, 3, 4, 6, 8, 10))
-            delay_s = draw.uniform(0.0, 3.0 if writes == 0 else 0.6)
-            say(f"kill {number + 1} of {kills}: {delay_s:.2f} s after {writes} writes began")
-            _run_and_kill(folder, writes, delay_s)
-            moments.append((writes, delay_s))
-            repeated |= _uncommitted(folder)
-            _compare_plans(folder, plans, changed)
-        limit = _rows_read(folder) + (1_000 if quick else 3_000)
-        say("last run, to the end")
-        _run_to_end(folder, limit)
+        waiting = _start_child(folder)
+        try:
+            for number in range(kills):
+                # 0 writes: before or in the first batch; else while an output of one of the first batches is written
+                writes = draw.choice((3, 5) if quick else (0, 1, 2, 3, 4, 5, 7, 9, 12, 15))
+                delay_s = draw.uniform(0.0, 3.0 if writes == 0 else 0.6)
+                say(f"kill {number + 1} of {kills}: {delay_s:.2f} s after {writes} writes began")
+                process, waiting = waiting, _start_child(folder)
+                _run_and_kill(process, folder, writes, delay_s)
+                moments.append((writes, delay_s))
+                repeated |= _uncommitted(folder)
+                _compare_plans(folder, plans, changed)
+            say("last run, to the end")
+            _run_to_end(waiting, folder, _rows_read(folder) + (1_000 if quick else 3_000))
+        finally:
+            _kill(waiting)
         _compare_plans(folder, plans, changed)
-        say("the same batches once more, undisturbed")
-        counts = _compare_outputs(folder)
+        say(f"the same {len(plans)} batches once more, undisturbed")
+        counts = _compare_outputs(folder, plans)
     rows = [{"kill": index, "writes": n, "seconds": round(delay, 3)} for index, (n, delay) in enumerate(moments)]
+    compared = {f"{name}_compared": counts[name] for name in _OUTPUTS}
     metrics = {
         "kills": kills,
         "lost": counts["lost"],
         "doubled": counts["doubled"],
+        "wrong": counts["wrong"],
         "plans_differ": len(changed),
         "batches": len(plans),
         "batches_repeated": len(repeated),
         "batches_that_shed": counts["shedding"],
-        "rows_compared": counts["rows"],
+        "rows_compared": sum(compared.values()),
+        **compared,
     }
     checks = {
         "nothing is lost": counts["lost"] == 0,
         "nothing is doubled": counts["doubled"] == 0,
+        "nothing is wrong": counts["wrong"] == 0,
         "no plan differs": not changed,
+        "no batch is missing": sorted(plans) == list(range(len(plans))),
+        "windows, pairs and estimates are among what is compared": all(counts[name] > 0 for name in _OUTPUTS[2:]),
         "some batches shed": counts["shedding"] > 0,
         "some batches were repeated": len(repeated) > 0,
     }
     return Result("recovery", metrics, checks, rows, lambda figure: _draw(figure, moments))
 
 
-def _start_child(folder: str, limit_rows: int) -> subprocess.Popen[str]:
-    code = f"from jettison.experiments.recovery import child; child({folder!r}, {limit_rows})"
+def _start_child(folder: str) -> subprocess.Popen[str]:
+    code = f"from jettison.experiments.recovery import child; child({folder!r})"
     log = (Path(folder) / "child.log").open("a")
     return subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True
+        [sys.executable, "-c", code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=log,
+        text=True,
+        start_new_session=True,
     )
 
 
-def _run_and_kill(folder: str, writes: int, delay_s: float) -> None:
-    process = _start_child(folder, limit_rows=10**9)
+def _tell(process: subprocess.Popen[str], limit_rows: int) -> None:
+    assert process.stdin is not None
+    process.stdin.write(f"{limit_rows}\n")
+    process.stdin.flush()
+
+
+def _run_and_kill(process: subprocess.Popen[str], folder: str, writes: int, delay_s: float) -> None:
     try:
+        _tell(process, 10**9)
         _expect(process, "started", folder)
         for _ in range(writes):
             _expect(process, "writing", folder)
         time.sleep(delay_s)
     finally:
+        _kill(process)
+
+
+def _run_to_end(process: subprocess.Popen[str], folder: str, limit_rows: int) -> None:
+    _tell(process, limit_rows)
+    _expect(process, "finished", folder)
+    process.wait(timeout=60)
+
+
+def _kill(process: subprocess.Popen[str]) -> None:
+    if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-
-
-def _run_to_end(folder: str, limit_rows: int) -> None:
-    process = _start_child(folder, limit_rows)
-    try:
-        _expect(process, "finished", folder)
-        process.wait(timeout=60)
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
 
 
 def _expect(process: subprocess.Popen[str], word: str, folder: str) -> None:
@@ -173,59 +219,101 @@ def _started_us(folder: str) -> int:
     return int((Path(folder) / "start_us").read_text())
 
 
-def _offsets(folder: str) -> dict[int, int]:
-    """Rows read up to the end of each batch, from the plan log."""
-    plans = PlanLog(LocalFolder(Path(folder) / "checkpoint"))
-    logged = [plans.read(batch) for batch in plans.batches()]
-    return {each.batch: int(json.loads(each.offsets[0])["rows"]) for each in logged if each is not None}
+def _end(logged: Logged | None) -> int:
+    """Rows read up to the end of a batch."""
+    return 0 if logged is None else int(json.loads(logged.offsets[0])["rows"])
 
 
 def _rows_read(folder: str) -> int:
-    return max(_offsets(folder).values(), default=0)
+    plans = PlanLog(LocalFolder(Path(folder) / "checkpoint"))
+    batches = plans.batches()
+    return _end(plans.read(batches[-1])) if batches else 0
 
 
 def _uncommitted(folder: str) -> set[int]:
     """Batches that were planned and not committed when the run was killed."""
     committed = LocalFolder(Path(folder) / "checkpoint" / "spark").names("commits")
     planned = PlanLog(LocalFolder(Path(folder) / "checkpoint")).batches()
-    return set(planned) - {int(name) for name in committed if name.isdigit()}
+    return set(planned[-10:]) - {int(name) for name in committed if name.isdigit()}
 
 
-def _compare_plans(folder: str, known: dict[int, str], changed: set[int]) -> None:
+def _compare_plans(folder: str, known: dict[int, Logged], changed: set[int]) -> None:
     """Remember the plan of each batch; a plan that is not what it was has changed."""
-    for batch, content in PlanLog(LocalFolder(Path(folder) / "checkpoint")).files.contents():
-        text = json.dumps(content)
-        if known.setdefault(batch, text) != text:
+    plans = PlanLog(LocalFolder(Path(folder) / "checkpoint"))
+    for batch in plans.batches():
+        logged = plans.read(batch)
+        if logged is not None and known.setdefault(batch, logged) != logged:
             changed.add(batch)
 
 
-def _compare_outputs(folder: str) -> dict[str, int]:
-    """Run every logged batch again into another folder and compare rows, as multisets."""
+def _compare_outputs(folder: str, plans: dict[int, Logged]) -> dict[str, int]:
+    """Run every logged batch again into another folder and compare rows, as multisets; then look for wrong ones."""
     spark = local_session()
     graph = network().graph
-    plans = PlanLog(LocalFolder(Path(folder) / "checkpoint"))
-    ends = _offsets(folder)
     sinks = {name: ParquetSink(f"{folder}/again/{name}") for name in _OUTPUTS}
-    runner = BatchRunner(spark, graph, sinks, {}, ParquetSink(f"{folder}/again/rejects"))
+
+    def rows_of(first: int, end: int) -> Any:
+        return generated(spark, TAXI, first, end, start_us=_started_us(folder), rate=_RATE, seed=_SEED)
+
+    kept = check_compiles(spark, graph, {"trips": rows_of(0, 1).limit(0)}, {})
+    state, path = LocalFolder(Path(folder) / "again" / "state"), f"{folder}/again/state"
+    joins, slices = JoinState(spark, state, path, kept.sides), SliceState(spark, graph, state, path, kept.slices)
+    rejects = ParquetSink(f"{folder}/again/rejects")
+    runner = BatchRunner(spark, graph, sinks, {}, rejects, joins=joins, slices=slices)
     shedding = 0
-    for batch, end in sorted(ends.items()):
-        logged = plans.read(batch)
-        assert isinstance(logged, Logged), f"batch {batch} has no plan"
-        first = ends.get(batch - 1, 0)
+    for batch, logged in sorted(plans.items()):
+        first, end = _end(plans.get(batch - 1)), _end(logged)
         shedding += bool(logged.plan.drops)
-        trips = generated(spark, TAXI, first, end, start_us=_started_us(folder), rate=_RATE, seed=_SEED)
-        runner.run({"trips": trips}, batch, logged.plan, {"trips": end - first})
+        runner.run({"trips": rows_of(first, end)}, batch, logged.plan, {"trips": end - first})
     runner.close()
-    counts = {"lost": 0, "doubled": 0, "rows": 0, "shedding": shedding}
+    counts = {"lost": 0, "doubled": 0, "wrong": 0, "shedding": shedding}
+    true = _truth(spark, rows_of(0, max(map(_end, plans.values()))))
     for name in _OUTPUTS:
+        counts[name] = 0
         if not Path(f"{folder}/again/{name}").exists() and not Path(f"{folder}/{name}").exists():
             continue  # shed wholly, in both
         wanted = spark.read.parquet(f"{folder}/again/{name}")
         actual = spark.read.schema(wanted.schema).parquet(f"{folder}/{name}")
-        counts["lost"] += wanted.exceptAll(actual).count()
-        counts["doubled"] += actual.exceptAll(wanted).count()
-        counts["rows"] += wanted.count()
+        one, other = _comparable(wanted).persist(), _comparable(actual).persist()
+        counts["lost"] += one.exceptAll(other).count()
+        counts["doubled"] += other.exceptAll(one).count()
+        counts[name] = one.count()
+        if name in true:
+            known = true[name]
+            delivered = actual.where("n_low = n_high AND cents_low = cents_high") if name == "estimates" else actual
+            counts["wrong"] += delivered.select(*known.columns).exceptAll(known).count()
     return counts
+
+
+def _comparable(rows: Any) -> Any:
+    """Rows whose numbers do not depend on the order in which doubles are added."""
+    kinds = dict(rows.dtypes)
+    shown = [f"round({name}, 2) AS {name}" if kinds[name] == "double" else name for name in rows.columns]
+    return rows.selectExpr(*shown)
+
+
+def _truth(spark: Any, trips: Any) -> dict[str, Any]:
+    """What may be delivered of windows and pairs, by Spark's own functions over all rows at once."""
+    trips.where("fare > 0").createOrReplaceTempView("paid")
+    windows = (
+        "SELECT zone, w.start AS window_start, w.end AS window_end, count(*) AS n, sum({cents}) AS cents "
+        "FROM (SELECT *, window(pickup, '2 seconds', '{slide}') AS w FROM paid) GROUP BY zone, w"
+    )
+    pairs = (
+        "SELECT e.zone, e.trip, o.trip AS other, greatest(e.pickup, o.pickup) AS at FROM paid e JOIN paid o "
+        "ON e.zone = o.zone AND e.trip % 2 = 0 AND o.trip % 2 = 1 "
+        "AND abs(unix_micros(e.pickup) - unix_micros(o.pickup)) <= 500000"
+    )
+    seconds = (
+        f"SELECT w.start AS window_start, w.end AS window_end, count(*) AS n "
+        f"FROM (SELECT *, window(at, '1 second') AS w FROM ({pairs})) GROUP BY w"
+    )
+    return {
+        "zones": spark.sql(windows.format(cents=_CENTS, slide="1 second")),
+        "estimates": spark.sql(windows.format(cents=_CENTS, slide="2 seconds")),
+        "pairs": spark.sql(pairs).drop("at"),
+        "seconds": spark.sql(seconds),
+    }
 
 
 def _draw(figure: Any, moments: list[tuple[int, float]]) -> None:

@@ -26,6 +26,8 @@ _DEFAULT_ACCURACY = 1000
 _SKETCHED = ("int", "bigint")
 _NOT_HASHED = re.compile(r"\b(map<|variant\b)")
 _WHOLE = ("tinyint", "smallint", "int", "bigint")
+_WIDE_DIGITS = 28
+"""A sum of decimals has ten digits more than they have, and 38 at most."""
 _NUMBERS = re.compile(r"(?:tinyint|smallint|int|bigint|float|double|decimal|string|timestamp|void)\b")
 """Types that have a number of type double."""
 
@@ -53,6 +55,8 @@ class Recipe:
 
     partials: tuple[Partial, ...]
     final: str = "#0"
+    failed: str | None = None
+    """Why there is no value though there were rows to compute it of, null otherwise; None where that cannot be."""
 
 
 def parse_call(element: str, text: object) -> Call:
@@ -122,6 +126,35 @@ def _same(name: str, merge: str) -> _Make:
     return lambda call, kind, order: Recipe((Partial(f"{name}({', '.join(call.arguments)})", merge),))
 
 
+def summed(of: str, kind: str) -> Recipe:
+    """A sum. Where rows that are there can exceed its type it is null, and so is that of every window they are in.
+
+    Spark's own `sum` would end the batch, and every repeat of it. `try_sum` alone is null too when there was nothing to
+    add, so that what is merged with it would pass as the sum of all: so values are counted.
+
+    >>> summed("fare", "double").partials[0].sql, summed("cents", "bigint").partials[0].sql
+    ('sum(fare)', "named_struct('s', try_sum(cents), 'n', count(cents))")
+    """
+    if not _overflows(kind):
+        return Recipe((Partial(f"sum({of})", "sum(#0)"),))
+    lost = "#0.s IS NULL AND #0.n > 0"
+    merge = f"named_struct('s', IF(bool_or({lost}), NULL, try_sum(#0.s)), 'n', sum(#0.n))"
+    reason = f"sum({of}) is beyond what a {kind} holds".replace("\\", "\\\\").replace("'", "\\'")
+    partial = Partial(f"named_struct('s', try_sum({of}), 'n', count({of}))", merge)
+    return Recipe((partial,), "#0.s", f"IF({lost}, '{reason}', NULL)")
+
+
+def _overflows(kind: str) -> bool:
+    """Whether a sum of values of this type may exceed its own: not of doubles, nor, for rows that fit into a slice, of
+    types whose sum is ten digits wider."""
+    digits = re.match(r"decimal\((\d+)", kind)
+    return int(digits[1]) > _WIDE_DIGITS if digits else kind == "bigint" or kind.startswith("interval")
+
+
+def _sum(call: Call, kind: str, order: str) -> Recipe:
+    return summed(call.arguments[0], kind)
+
+
 def _count(call: Call, kind: str, order: str) -> Recipe:
     if call.distinct:
         return Recipe((_set(call),), "bigint(size(#0))")
@@ -132,8 +165,8 @@ def _count(call: Call, kind: str, order: str) -> Recipe:
 def _avg(call: Call, kind: str, order: str) -> Recipe:
     """Whole numbers are added as doubles, as Spark does: their sum may be larger than a long, their mean is not."""
     of = call.arguments[0]
-    added = f"double({of})" if kind in _WHOLE or kind == "string" else of
-    return Recipe((Partial(f"sum({added})", "sum(#0)"), Partial(f"count({of})", "sum(#1)")), "try_divide(#0, #1)")
+    total = summed(f"double({of})", "double") if kind in _WHOLE or kind == "string" else summed(of, kind)
+    return Recipe((*total.partials, Partial(f"count({of})", "sum(#1)")), f"try_divide({total.final}, #1)", total.failed)
 
 
 def _moments(final: str) -> _Make:
@@ -226,7 +259,7 @@ def _set(call: Call) -> Partial:
 _RECIPES: dict[str, tuple[int, int, _Make]] = {
     "count": (1, 99, _count),
     "count_if": (1, 1, _same("count_if", "sum(#0)")),
-    "sum": (1, 1, _same("sum", "sum(#0)")),
+    "sum": (1, 1, _sum),
     "avg": (1, 1, _avg),
     "mean": (1, 1, _avg),
     "min": (1, 1, _same("min", "min(#0)")),

@@ -7,10 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from jettison.errors import NetworkError
+from jettison.network.arguments import check_expression, check_text, mapping_of, names_of
 from jettison.network.count_windows import CountSpec, windows_of
 from jettison.network.durations import duration_ms
 from jettison.network.expressions import Expression
 from jettison.network.graph import Graph
+from jettison.network.identity import renamed
 from jettison.network.kafka import Kafka
 from jettison.network.operators import (
     Aggregate,
@@ -48,6 +50,7 @@ class Network:
     """
 
     def __init__(self, name: str) -> None:
+        check_text("network", "name", name, "'taxi'")
         self.graph = Graph(name, ())
 
     @classmethod
@@ -74,13 +77,17 @@ class Network:
 
         See `Source` for what the options mean.
         """
-        names = (id,) if isinstance(id, str) else tuple(id)
+        element = f"source {name!r}"
+        names = names_of(element, "id", id)
+        if not isinstance(schema, Kafka):
+            check_text(element, "schema", schema, "'trip long, fare double', or a topic: jt.kafka(servers, topic)")
         if isinstance(schema, Kafka):
             return self._add(from_kafka(name, schema, event_time, names, payload))
-        return self._add(Source(name, parse_schema(schema, f"source {name!r}"), event_time, names, payload))
+        return self._add(Source(name, parse_schema(schema, element), event_time, names, payload))
 
     def stream(self, name: str) -> Stream:
         """The handle of an operator that is declared already."""
+        check_text(f"network {self.name!r}", "the stream's name", name, "'trips'")
         if name not in self.graph.by_name:
             raise NetworkError(
                 f"network {self.name!r} has no stream {name!r}. Operators here: {', '.join(self.graph.by_name)}."
@@ -90,6 +97,11 @@ class Network:
     def _add(self, operator: Operator) -> Stream:
         self.graph = replace(self.graph, operators=(*self.graph.operators, operator))
         return Stream(self, operator.name)
+
+    def _add_keeping(self, operator: Operator, given: str | None) -> Stream:
+        """Add an operator that keeps state. Without a name it is called after what it computes, not after its place: a
+        program that has other outputs, or has them in another order, must find the same state under the same name."""
+        return self._add(operator if given is not None else renamed(self.graph, operator))
 
     def _name(self, kind: str, given: str | None) -> str:
         if given is not None:
@@ -119,16 +131,24 @@ class Stream:
 
     def where(self, predicate: Expression, *, name: str | None = None) -> Stream:
         """Keep the tuples for which `predicate` is true."""
-        return self._network._add(Where(self._network._name("where", name), (self.name,), predicate))
+        name = self._network._name("where", name)
+        check_expression(f"where {name!r}", predicate)
+        return self._network._add(Where(name, (self.name,), predicate))
 
     def select(self, *expressions: Expression, name: str | None = None) -> Stream:
         """Compute exactly these columns."""
-        return self._network._add(Select(self._network._name("select", name), (self.name,), expressions))
+        name = self._network._name("select", name)
+        for expression in expressions:
+            check_expression(f"select {name!r}", expression)
+        return self._network._add(Select(name, (self.name,), expressions))
 
     def with_columns(self, columns: Mapping[str, Expression], *, name: str | None = None) -> Stream:
         """Add or replace columns."""
         name = self._network._name("with_columns", name)
-        return self._network._add(WithColumns(name, (self.name,), tuple(columns.items())))
+        given = mapping_of(f"with_columns {name!r}", "columns", columns, '{"total": "fare + tip"}')
+        for expression in given.values():
+            check_expression(f"with_columns {name!r}", expression)
+        return self._network._add(WithColumns(name, (self.name,), tuple(given.items())))
 
     def union(self, *others: Stream, name: str | None = None) -> Stream:
         """Merge with streams that have the same columns."""
@@ -152,15 +172,21 @@ class Stream:
         Rows of two streams pair when `on` is equal and their event times are at most `within` apart. `delay` says
         how far behind the newest row a row may come and still find all of its partners (by default "0 seconds").
         """
-        columns = (on,) if isinstance(on, str) else tuple(on)
-        name = self._network._name("join", name)
+        given, name = name, self._network._name("join", name)
+        columns = names_of(f"join {name!r}", "on", on)
+        if not isinstance(other, Stream | str) and not hasattr(other, "columns"):
+            raise NetworkError(
+                f"join {name!r}: {other!r} is nothing to join with: give a stream, a DataFrame, or the name of a table "
+                f"that jt.start gets in `statics`."
+            )
         if isinstance(other, Stream):
             self._check_network("join", name, other)
             if within is None:
                 raise NetworkError(f"join {name!r}: a join of two streams needs a band: within='1 minute'.")
             within_ms = duration_ms(within, f"join {name!r}: within")
             delay_ms = duration_ms("0 seconds" if delay is None else delay, f"join {name!r}: delay", zero=True)
-            return self._network._add(StreamJoin(name, (self.name, other.name), columns, within_ms, how, delay_ms))
+            joined = StreamJoin(name, (self.name, other.name), columns, within_ms, how, delay_ms)
+            return self._network._add_keeping(joined, given)
         if within is not None or delay is not None:
             word = "within" if within is not None else "delay"
             raise NetworkError(f"join {name!r}: a static table has no event times: leave {word!r} out.")
@@ -179,20 +205,27 @@ class Stream:
         rows every 10 rows. Rows of a batch come behind those of earlier ones; inside it they are in order of event
         time, then of identity. Such windows need no event time and no delay.
         """
-        return Windowed(self, size, slide, (by,) if isinstance(by, str) else tuple(by), delay)
+        return Windowed(self, size, slide, names_of(f"window of {self.name!r}", "by", by), delay)
 
     def apply(
         self, function: Callable[..., Any] | str, *, columns: str | Sequence[str] | None = None, name: str | None = None
     ) -> Stream:
         """Run a function from DataFrame to DataFrame on every batch."""
-        declared = (columns,) if isinstance(columns, str) else None if columns is None else tuple(columns)
-        return self._network._add(Apply(self._network._name("apply", name), (self.name,), function, declared))
+        name = self._network._name("apply", name)
+        declared = None if columns is None else names_of(f"apply {name!r}", "columns", columns)
+        return self._network._add(Apply(name, (self.name,), function, declared))
 
     def output(self, name: str, *, qos: QoS | None = None, quality: bool = False) -> None:
         """End the stream here: results leave under this name, worth what `qos` says."""
+        if qos is not None and not isinstance(qos, QoS):
+            raise NetworkError(f"output {name!r}: qos is {qos!r}: give jt.QoS(...), such as jt.QoS(priority=5).")
+        if not isinstance(quality, bool):
+            raise NetworkError(f"output {name!r}: quality is {quality!r}: say True or False.")
         self._network._add(Output(name, (self.name,), qos or QoS(), quality))
 
     def _check_network(self, kind: str, name: str, other: Stream) -> None:
+        if not isinstance(other, Stream):
+            raise NetworkError(f"{kind} {name!r}: {other!r} is no stream: give streams of this network one by one.")
         if other._network is not self._network:
             raise NetworkError(
                 f"{kind} {name!r}: stream {other.name!r} belongs to another network ({other._network.name!r}): "
@@ -216,6 +249,15 @@ class Windowed:
         self._stream = stream
         self._shape = (size, slide, by, delay)
 
+    def __getattr__(self, name: str) -> Any:
+        """What a stream has, windows have not before it is said what is computed of them."""
+        if not name.startswith("_") and hasattr(Stream, name):
+            raise NetworkError(
+                f"window of {self._stream.name!r} has no {name!r}: say first what is computed of it, "
+                f"such as .window(...).agg(n='count(*)').{name}(...)."
+            )
+        raise AttributeError(f"'Windowed' object has no attribute {name!r}")
+
     def agg(
         self, aggregates: Mapping[str, str | Own] | None = None, /, *, name: str | None = None, **named: str | Own
     ) -> Stream:
@@ -226,9 +268,11 @@ class Windowed:
         `window_start`, so that results can be put into windows again.
         """
         network = self._stream._network
-        name = network._name("aggregate", name)
+        given, name = name, network._name("aggregate", name)
         window = windows_of(f"aggregate {name!r}", *self._shape)
-        given = (*(aggregates or {}).items(), *named.items())
+        example = '{"n": "count(*)"}'
+        first = {} if aggregates is None else mapping_of(f"aggregate {name!r}", "aggregates", aggregates, example)
+        calls = (*first.items(), *named.items())
         if isinstance(window, CountSpec):
-            return network._add(CountAggregate(name, (self._stream.name,), window, given))
-        return network._add(Aggregate(name, (self._stream.name,), window, given))
+            return network._add_keeping(CountAggregate(name, (self._stream.name,), window, calls), given)
+        return network._add_keeping(Aggregate(name, (self._stream.name,), window, calls), given)

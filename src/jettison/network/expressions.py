@@ -38,7 +38,7 @@ def _parse(text: str) -> sql.Expression | None:
         # As an item of a SELECT, and not its first: else a column called `load`, `set` or `all` reads as a statement.
         query = f"SELECT 0, {text}"
         (tree,) = spark.parser().parse([_as_name(token) for token in spark.tokenize(query)], query)
-    except (SqlglotError, ValueError):
+    except (SqlglotError, ValueError, RecursionError):
         return None
     if not isinstance(tree, sql.Select) or len(tree.expressions) != 2:
         return None
@@ -52,6 +52,40 @@ def _as_name(token: Token) -> Token:
     if token.token_type.name not in _STATEMENT_WORDS:
         return token
     return Token(TokenType.VAR, token.text, token.line, token.col, token.start, token.end, token.comments)
+
+
+def syntax_fault(expression: Expression) -> str | None:
+    """Why a SQL string cannot be read without Spark; None where it can, or is a Column.
+
+    What is new in Spark's SQL may be read wrongly here. So networks are declared without it, and files are checked.
+
+    >>> syntax_fault("fare > 0"), syntax_fault("fare > 0, zone")
+    (None, 'it is more than one expression')
+    >>> syntax_fault("(fare > 0")
+    'Expecting )'
+    """
+    if not isinstance(expression, str) or _parse(expression) is not None:
+        return None
+    query = f"SELECT 0, {expression}"
+    try:
+        trees = Dialect.get_or_raise("spark").parse(query)
+    except SqlglotError as error:
+        return str(error).splitlines()[0].partition(". Line")[0]
+    except (ValueError, RecursionError) as error:
+        return "it is nested too deeply" if isinstance(error, RecursionError) else str(error).splitlines()[0]
+    several = len(trees) == 1 and isinstance(trees[0], sql.Select) and len(trees[0].expressions) > 2
+    return "it is more than one expression" if several else "it is no expression"
+
+
+def aggregates_in(expression: Expression) -> list[str]:
+    """Aggregate functions of many rows in an expression, outside of OVER.
+
+    >>> aggregates_in("sum(fare) > 5"), aggregates_in("size(filter(tags, t -> t > 1)) > 5")
+    (['sum'], [])
+    """
+    tree = _parse(expression) if isinstance(expression, str) else None
+    found = [] if tree is None or tree.find(sql.Query) else list(tree.find_all(sql.AggFunc))
+    return [each.sql_name().lower() for each in found if each.find_ancestor(sql.Window) is None]
 
 
 def used_columns(expression: Expression) -> frozenset[str]:

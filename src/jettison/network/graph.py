@@ -7,7 +7,7 @@ paid to operator alerts.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -32,6 +32,7 @@ from jettison.network.operators import (
     WithColumns,
     kind_of,
 )
+from jettison.network.reserved import added
 from jettison.network.schema import as_ddl, check_names
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ class Graph:
 
     name: str
     operators: tuple[Operator, ...]
+    together: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """By aggregate, the folder of a checkpoint that has its slices: those in one folder go on to share them."""
 
     def __post_init__(self) -> None:
         seen: dict[str, Operator] = {}
@@ -337,6 +340,8 @@ def _columns_of(operator: Operator, found: dict[str, Columns], coming: Sequence[
     elif isinstance(operator, Apply):
         check_names(element, operator.columns or ())
         return operator.columns
+    elif isinstance(operator, Output) and (fault := added(element, here or (), quality=operator.quality)):
+        raise NetworkError(fault)
     return here
 
 

@@ -66,10 +66,12 @@ class Kafka:
                 raise NetworkError(f"{here}: server {server!r} is not host:port, such as 'localhost:9092'.")
         if self.value not in VALUES:
             raise NetworkError(f"{here}: value {self.value!r} is not known: use one of {', '.join(VALUES)}.")
-        if self.starting_offsets not in ("latest", "earliest") and not self.starting_offsets.startswith("{"):
+        if self.starting_offsets not in ("latest", "earliest") and not str(self.starting_offsets).startswith("{"):
             raise NetworkError(
                 f"{here}: starting_offsets is {self.starting_offsets!r}: use 'latest', 'earliest', or offsets as JSON."
             )
+        if not isinstance(self.options, Mapping):
+            raise NetworkError(f"{here}: options are {self.options!r}: give a mapping of Kafka's own settings.")
         for name in self.options:
             if name.lower() in _OURS:
                 raise NetworkError(f"{here}: option {name!r} has its own argument: {_OURS[name.lower()]}.")

@@ -81,6 +81,10 @@ class BatchMarks:
         mark = self._marks[name]
         return None if mark is None else self._windows[name].first_open_us(mark)
 
+    def watermarks_us(self) -> dict[str, int]:
+        """The watermark of this batch, by aggregate, where there is one."""
+        return {name: mark for name, mark in self._marks.items() if mark is not None}
+
     def closing_from_us(self, name: str) -> int | None:
         """Where the first window begins that was open before this batch; None when all were."""
         mark = self._before[name].mark_us
@@ -147,6 +151,20 @@ class BatchMarks:
         seen = further(before.seen_us, seen)
         times = [each for each in (before.newest_us, reach.at_us(seen)) if each is not None]
         return Mark(max(times, default=None), self._marks[name], seen)
+
+
+def first_mark(graph: Graph, name: str, before_us: Mapping[str, int]) -> Mark:
+    """The mark of an aggregate that comes in mid-stream, when event times had got so far by place.
+
+    >>> from jettison.network import Network
+    >>> net = Network("taxi")
+    >>> net.source("trips", "at timestamp", event_time="at").window("1 minute").agg(n="count(*)", name="a").output("b")
+    >>> first_mark(net.graph, "a", {"trips": 70, "others": 90})
+    Mark(newest_us=70, mark_us=None, seen_us={})
+    """
+    reach = reach_of(graph, name)
+    seen = {place: time for place, time in before_us.items() if place in reach.places}
+    return Mark(reach.at_us(seen), None, seen if reach.joined else {})
 
 
 def _alike(sources: Mapping[str, Iterable[Source]]) -> dict[str, frozenset[str]]:

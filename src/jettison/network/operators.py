@@ -261,7 +261,7 @@ class Apply:
     columns: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.function, str) and ":" not in self.function:
+        if isinstance(self.function, str) and not all(self.function.partition(":")):
             raise NetworkError(f"apply {self.name!r}: {self.function!r} is not of the form 'module:function'.")
         if not isinstance(self.function, str) and not callable(self.function):
             raise NetworkError(f"apply {self.name!r}: {self.function!r} cannot be called.")

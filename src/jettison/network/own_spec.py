@@ -31,6 +31,7 @@ class OwnSpec(BaseModel):
     whole_window: str | None = None
     columns: tuple[str, ...]
     type: str
+    encoding: str | None = None
 
     @model_validator(mode="after")
     def _one_kind(self) -> OwnSpec:
@@ -46,6 +47,8 @@ class OwnSpec(BaseModel):
     def own(self) -> Own:
         """The aggregate. Nothing is imported yet."""
         if self.whole_window is not None:
+            if self.encoding is not None:
+                raise NetworkError("whole_window keeps rows and no values: leave `encoding` out.")
             return whole_window(self.whole_window, columns=self.columns, type=self.type)
         return aggregate(
             init=self.init or "",
@@ -54,6 +57,7 @@ class OwnSpec(BaseModel):
             final=self.final or "",
             columns=self.columns,
             type=self.type,
+            encoding=self.encoding or "plain",
         )
 
 
@@ -90,4 +94,5 @@ def call_dict(element: str, call: str | Own) -> str | dict[str, Any]:
         else {"whole_window": call.function}
     )
     paths = {word: import_path(f"{element}: {word}", function) for word, function in named.items()}
-    return {**paths, "columns": list(call.columns), "type": call.type}
+    kept = {"encoding": call.encoding} if isinstance(call, UserAggregate) and call.encoding != "plain" else {}
+    return {**paths, "columns": list(call.columns), "type": call.type, **kept}

@@ -2,7 +2,8 @@
 
     sources:  trips: {generator: {preset: taxi, rate: {kind: constant, rows_per_s: 1000}}}
               rides: {format: delta, path: rides}
-    sinks:    fares: {parquet: out/fares}  |  {console: 5}  |  {memory: 1000}  |  {format: noop}
+    sinks:    fares: {parquet: out/fares}  |  {parquet: out/fares, on_other_run: replace}
+              fares: {console: 5}  |  {memory: 1000}  |  {format: noop}
               fares: {kafka: {servers: "localhost:9092", topic: fares}}
     rejects:  {parquet: out/rejects}       |  {kafka: ...}
     on_shed:  trips: {kafka: ...}          |  {parquet: out/shed}
@@ -29,6 +30,7 @@ from jettison.network.kafka import Kafka
 from jettison.network.operators import Join
 from jettison.network.rates import Rate, rate_from_dict
 from jettison.network.spec import KafkaSpec, RunSpec, Spec
+from jettison.network.spec_faults import spec_faults
 
 PRESETS: Mapping[str, Mapping[str, GeneratedField]] = {
     "taxi": TAXI,
@@ -37,6 +39,9 @@ PRESETS: Mapping[str, Mapping[str, GeneratedField]] = {
     "enemy_units": ENEMY_UNITS,
 }
 """Generated rows by name."""
+
+_OTHER_RUN = "on_other_run"
+"""A parquet sink's word for what becomes of rows that another run has written there."""
 
 T = TypeVar("T")
 Model = TypeVar("Model", bound=BaseModel)
@@ -68,6 +73,7 @@ class Kept:
 
     kind: Literal["parquet", "console", "memory"]
     setting: str | int | None
+    on_other_run: str = "refuse"
 
 
 Target = Kept | Stored | Kafka
@@ -88,7 +94,9 @@ class Places:
     checkpoint: str | None
     shedder: str
     stale: str | None
-    retention: str | int | None
+    retention: str | int | None = "7 days"
+    shedding: bool | str = True
+    catch_up: str = "shed"
 
     @property
     def use_kafka(self) -> bool:
@@ -146,6 +154,8 @@ def read_places(spec: Spec, graph: Graph) -> Places:
         run.shedder,
         run.stale,
         run.retention,
+        run.shedding,
+        run.catch_up,
     )
 
 
@@ -228,7 +238,7 @@ def _sink(place: str, data: Mapping[str, Any]) -> Target:
     kind = given[0]
     if kind == "format":
         return _stored(place, _SinkSpec, data)
-    others = [key for key in data if key != kind]
+    others = [key for key in data if key != kind and (kind, key) != ("parquet", _OTHER_RUN)]
     if others:
         raise StartError(f"{place}.{others[0]} is not a setting of a {kind} sink: remove it.")
     setting = data[kind]
@@ -237,7 +247,10 @@ def _sink(place: str, data: Mapping[str, Any]) -> Target:
     if kind == "parquet":
         if not isinstance(setting, str) or not setting:
             raise StartError(f"{place}.parquet is {setting!r}: give the path of a folder, such as out/fares.")
-        return Kept("parquet", setting)
+        other_run = data.get(_OTHER_RUN, "refuse")
+        if other_run not in ("refuse", "replace"):
+            raise StartError(f"{place}.{_OTHER_RUN} is {other_run!r}: use refuse or replace.")
+        return Kept("parquet", setting, other_run)
     if setting is not None and (not isinstance(setting, int) or isinstance(setting, bool) or setting < 1):
         raise StartError(f"{place}.{kind} is {setting!r}: give a number of rows of at least 1, or null.")
     return Kept("console" if kind == "console" else "memory", setting)
@@ -263,12 +276,7 @@ def _validated(place: str, model: type[Model], data: Any) -> Model:
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        fault = error.errors()[0]
-        where = ".".join([place, *(str(part) for part in fault["loc"] if part not in ("str", "bool", "int", "float"))])
-        if fault["type"] == "extra_forbidden":
-            known = ", ".join(field.alias or name for name, field in model.model_fields.items())
-            raise StartError(f"{where} is not a setting: use {known}.") from error
-        raise StartError(f"{where} is {fault['input']!r}: {fault['msg'].lower()}.") from error
+        raise StartError(f"{spec_faults(error, model, place)[0]}.") from error
 
 
 def _at(place: str, make: Callable[[], T]) -> T:

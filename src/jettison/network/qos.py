@@ -44,6 +44,9 @@ class QoS:
     and averages that are estimated, and an interval around each in two more columns (`network.estimates`). With
     "ignore" they go too, and results are of what is left: counts and sums are too low.
 
+    `min_accuracy` is a floor: the share of source tuples (0 to 1) that must be processed for this output, however large
+    an overload is. Of windows it is the share that must come. A floor wins over the budget (`plan.floors`).
+
     >>> qos = QoS(loss=[(100, 1.0), (50, 0.8), (0, 0.0)], priority=2)
     >>> qos.utility(1.0), qos.utility(0.75), qos.utility(0.25)
     (1.0, 0.9, 0.4)
@@ -61,9 +64,12 @@ class QoS:
     gap: int | None = None
     on_loss: str = "subset"
     gaps: Mapping[str, Mapping[Any, int]] | None = None
+    min_accuracy: float = 0.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "loss", _points(self.loss))
+        if self.value is not None and not isinstance(self.value, Value):
+            raise NetworkError(f"QoS value is {self.value!r}: give jt.Value(column, intervals).")
         if self.value is not None and self.loss != _EVEN:
             raise NetworkError(
                 f"QoS has a loss graph and a value utility of {self.value.column!r}, from which one follows: "
@@ -98,6 +104,13 @@ class QoS:
         if not (isinstance(self.priority, int | float) and math.isfinite(self.priority) and self.priority > 0):
             raise NetworkError(f"QoS priority is {self.priority!r}: give a number above 0 (1 is the usual weight).")
         object.__setattr__(self, "priority", float(self.priority))
+        floor = self.min_accuracy
+        if isinstance(floor, bool) or not isinstance(floor, int | float) or not 0 <= floor <= 1:
+            raise NetworkError(
+                f"QoS min_accuracy is {floor!r}: give the share of source tuples that must be processed, from 0 to 1, "
+                f"such as 0.2."
+            )
+        object.__setattr__(self, "min_accuracy", float(floor))
         _check(self.loss)
 
     def utility(self, delivered_share: float) -> float:
@@ -163,6 +176,9 @@ def _points(points: Iterable[Iterable[float]]) -> tuple[Point, ...]:
 def _ages(points: Iterable[tuple[float | str, float]]) -> tuple[Point, ...]:
     """The latency graph in seconds, checked: from utility 1 at age 0 on, never rising."""
     found: list[Point] = []
+    given: Any = points
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise NetworkError(f"QoS latency is {points!r}: give points (age, utility), such as [('10 seconds', 1.0)].")
     for point in points:
         try:
             age, utility = point

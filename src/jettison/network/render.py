@@ -62,7 +62,9 @@ def describe(operator: Operator) -> str:
     elif isinstance(operator, Apply):
         detail = operator.function if isinstance(operator.function, str) else _function_name(operator.function)
     else:
-        detail = "" if operator.qos.priority == 1 else f"priority {operator.qos.priority:g}"
+        words = [] if operator.qos.priority == 1 else [f"priority {operator.qos.priority:g}"]
+        words += [f"min_accuracy {operator.qos.min_accuracy:g}"] if operator.qos.min_accuracy > 0 else []
+        detail = ", ".join(words)
     return _line(f"{kind} {detail}")
 
 

@@ -24,6 +24,8 @@ def parse_schema(ddl: str, element: str) -> tuple[Column, ...]:
     (('my zone', 'int'), ('note', "string COMMENT 'short, or none'"))
     """
     columns: list[Column] = []
+    if not isinstance(ddl, str):
+        raise NetworkError(f'{element}: schema is {ddl!r}: give a text, such as "trip long, fare double".')
     for part in _split(ddl):
         found = _COLUMN.fullmatch(part.strip())
         if found is None:

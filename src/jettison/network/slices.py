@@ -50,14 +50,30 @@ def slice_groups(graph: Graph) -> tuple[SliceGroup, ...]:
     [(('a', 'c'), 5000000), (('b',), 7000000)]
     """
     groups: list[list[Aggregate]] = []
-    for aggregate in graph.aggregates:
-        fitting = (group for group in groups if _fits(group, aggregate))
+    kept = [each for each in graph.aggregates if each.name in graph.together]
+    new = [each for each in graph.aggregates if each.name not in graph.together]
+    for aggregate in (*kept, *new):
+        fitting = (group for group in groups if _belongs(graph, group, aggregate))
         found = next(fitting, None)
         if found is None:
             groups.append([aggregate])
         else:
             found.append(aggregate)
+    if graph.together:
+        places = {each.name: number for number, each in enumerate(graph.aggregates)}
+        groups = [sorted(group, key=lambda each: places[each.name]) for group in groups]
+        groups.sort(key=lambda group: places[group[0].name])
     return tuple(SliceGroup(tuple(group)) for group in groups)
+
+
+def _belongs(graph: Graph, group: list[Aggregate], aggregate: Aggregate) -> bool:
+    """Whether an aggregate shares the slices of a group: one that has slices in a checkpoint stays where they are,
+    however the sizes of windows around it have changed."""
+    folder = graph.together.get(aggregate.name)
+    if folder is None:
+        return _fits(group, aggregate)
+    same = (group[0].inputs, group[0].window.by) == (aggregate.inputs, aggregate.window.by)
+    return same and graph.together.get(group[0].name) == folder
 
 
 def _fits(group: list[Aggregate], aggregate: Aggregate) -> bool:

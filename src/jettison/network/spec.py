@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -39,6 +39,7 @@ from jettison.network.operators import (
 from jettison.network.own_spec import CallSpec, call_dict, calls_of
 from jettison.network.qos import QoS
 from jettison.network.schema import as_ddl, parse_schema
+from jettison.network.spec_faults import spec_faults, syntax_fault
 from jettison.network.value import Value
 from jettison.network.windows import WindowSpec
 
@@ -184,6 +185,7 @@ class QoSSpec(_Strict):
     gap: int | None = None
     on_loss: str = "subset"
     gaps: dict[str, dict[str | int, int]] | None = None
+    min_accuracy: float = 0.0
 
 
 class OutputSpec(_Strict):
@@ -213,6 +215,8 @@ class RunSpec(_Strict):
     checkpoint: str | None = None
     shedder: str = "semantic"
     stale: str | None = None
+    shedding: bool | Literal["dry-run"] = True
+    catch_up: Literal["shed", "newest", "all"] = "shed"
     retention: str | int | None = "7 days"
     sources: dict[str, dict[str, Any]] = {}
     sinks: dict[str, dict[str, Any]] = {}
@@ -245,25 +249,36 @@ class Spec(_Strict):
 
 def from_yaml(text: str, origin: str = "the YAML") -> Spec:
     """Read a specification; `origin` is named in errors."""
+    if not isinstance(text, str):
+        raise NetworkError(f"{origin} is {text!r}: give the text of a specification; jt.read_spec(path) reads a file.")
     try:
         content = yaml.load(text, Loader=_Loader)
     except yaml.YAMLError as error:
-        raise NetworkError(f"{origin} is not valid YAML: {error}") from error
+        raise NetworkError(f"{origin} is not valid YAML: {syntax_fault(error)}.") from error
+    except RecursionError as error:
+        raise NetworkError(f"{origin} is nested too deeply to be read: a specification has five levels.") from error
     if not isinstance(content, dict):
         raise NetworkError(f"{origin} holds no mapping: begin with `network: name`.")
     try:
         return Spec.model_validate(content)
     except ValidationError as error:
-        faults = "; ".join(f"{'.'.join(map(str, fault['loc'])) or 'file'}: {fault['msg']}" for fault in error.errors())
-        raise NetworkError(f"{origin}: {faults}.") from error
+        raise NetworkError(f"{origin}: {'; '.join(spec_faults(error, Spec))}.") from error
+    except RecursionError as error:
+        raise NetworkError(f"{origin} refers to itself: write out what the alias stands for.") from error
 
 
 def read_spec(path: str | Path) -> Spec:
     """Read a specification file."""
+    if not isinstance(path, str | Path):
+        raise NetworkError(f"{path!r} is no path: give that of a YAML specification.")
     file = Path(path)
     if not file.is_file():
         raise NetworkError(f"there is no file {str(path)!r}: give the path of a YAML specification.")
-    return from_yaml(file.read_text(encoding="utf-8"), origin=str(path))
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise NetworkError(f"{path} cannot be read: {error}. Give a YAML file in UTF-8.") from error
+    return from_yaml(text, origin=str(path))
 
 
 def to_dict(graph: Graph) -> dict[str, Any]:
@@ -281,13 +296,17 @@ def to_dict(graph: Graph) -> dict[str, Any]:
 
 def to_yaml(graph: Graph) -> str:
     """A network as YAML that `from_yaml` reads back to an equal network."""
+    graph = getattr(graph, "graph", graph)  # a Network is around one
+    if not isinstance(graph, Graph):
+        raise NetworkError(f"{graph!r} is no network: give a jt.Network.")
     return yaml.safe_dump(to_dict(graph), sort_keys=False, default_flow_style=None, width=110)
 
 
 def _qos(output: str, spec: QoSSpec) -> QoS:
     try:
         value = None if spec.value is None else spec.value.value()
-        return QoS(spec.loss, spec.priority, value, spec.latency, spec.stale, spec.gap, spec.on_loss, spec.gaps)
+        windows = (spec.gap, spec.on_loss, spec.gaps)
+        return QoS(spec.loss, spec.priority, value, spec.latency, spec.stale, *windows, spec.min_accuracy)
     except NetworkError as error:
         raise NetworkError(f"output {output!r}: {error}") from error
 
@@ -393,6 +412,8 @@ def _output_dict(output: Output) -> dict[str, Any]:
         qos["on_loss"] = output.qos.on_loss
     if output.qos.gaps is not None:
         qos["gaps"] = {column: dict(gaps) for column, gaps in output.qos.gaps.items()}
+    if output.qos.min_accuracy > 0:
+        qos["min_accuracy"] = output.qos.min_accuracy
     return _trim({"of": output.inputs[0], "qos": qos, "quality": output.quality or None})
 
 

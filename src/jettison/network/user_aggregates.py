@@ -13,8 +13,12 @@ from typing import Any
 
 from jettison.errors import NetworkError, StartError
 from jettison.network.import_paths import Imported, imported
+from jettison.network.value_encoding import encode
 
 FUNCTIONS = ("init", "incr", "merge", "final")
+ENCODINGS = ("plain", "pickle")
+"""How values are kept in the checkpoint: as plain data, or by pickle, whose bytes run code when they are read."""
+PLAIN_LABEL = " as plain values"
 _GIVEN = {
     "init": "none",
     "incr": "the value so far, then every column",
@@ -34,11 +38,16 @@ class UserAggregate:
     final: Callable[[Any], Any]
     columns: tuple[str, ...]
     type: str
+    encoding: str = "plain"
 
     def __post_init__(self) -> None:
         for word in FUNCTIONS:
             _check_function("aggregate", word, getattr(self, word))
         _check("aggregate", self.columns, self.type)
+        if self.encoding not in ENCODINGS:
+            raise NetworkError(
+                f"aggregate(): encoding={self.encoding!r} is not known: say one of {', '.join(ENCODINGS)}."
+            )
 
     def __str__(self) -> str:
         return f"{function_name(self.incr)}({', '.join(self.columns)})"
@@ -71,11 +80,17 @@ def aggregate(
     final: Callable[[Any], Any] | str,
     columns: str | Sequence[str],
     type: str,
+    encoding: str = "plain",
 ) -> UserAggregate:
-    """An aggregate of your own for `.agg(...)`, as functions of a value that pickle can write.
+    """An aggregate of your own for `.agg(...)`, as functions of a value that is kept in the checkpoint.
 
     `init()` gives the value of no rows, `incr(value, *columns)` that with one row more, `merge(value, later)` that of
     both, `final(value)` the result, of Spark's `type`. A function may be given by its import path, "module:name".
+
+    The value is made of None, bool, int, float, str, bytes, dates and times, Decimal, list, tuple, dict, Counter, set,
+    frozenset, deque, and numbers and arrays of NumPy. `encoding="pickle"` keeps anything that pickle can write. The
+    risk: whoever can write to the checkpoint can then run code on your executors.
+
     The geometric mean of a fare, for one slice of two rows and one of one row:
 
     >>> import math
@@ -92,7 +107,7 @@ def aggregate(
     4.0
     """
     first, more, both, last = (_named("aggregate", each) for each in (init, incr, merge, final))
-    return UserAggregate(first, more, both, last, _columns("aggregate", columns), type)
+    return UserAggregate(first, more, both, last, _columns("aggregate", columns), type, encoding)
 
 
 def whole_window(function: Callable[[Any], Any] | str, *, columns: str | Sequence[str], type: str) -> WholeWindow:
@@ -115,7 +130,37 @@ def with_functions(element: str, own: Own) -> Own:
     """
     given = {"init": 0, "incr": 1 + len(own.columns), "merge": 2, "final": 1, "function": 1}
     words = FUNCTIONS if isinstance(own, UserAggregate) else ("function",)
-    return replace(own, **{word: _found(element, word, getattr(own, word), given[word]) for word in words})
+    found = replace(own, **{word: _found(element, word, getattr(own, word), given[word]) for word in words})
+    if isinstance(found, UserAggregate) and found.encoding == "plain":
+        _check_first_value(element, found)
+    return found
+
+
+def _check_first_value(element: str, own: UserAggregate) -> None:
+    """Refuse what cannot be kept before anything runs, as far as the value of no rows tells it."""
+    try:
+        value = own.init()
+    except Exception:  # it fails windows, with its reason, as any other function that throws
+        return
+    try:
+        encode(value)
+    except TypeError as error:
+        raise StartError(f"{element}: init() gives {error}.") from error
+
+
+def encoding_label(own: Own) -> str:
+    """What is added to the name of what is kept, so that values of another encoding are never taken for it. That of
+    pickle is what it was before there was another."""
+    return PLAIN_LABEL if isinstance(own, UserAggregate) and own.encoding == "plain" else ""
+
+
+def pickled_before(before: str, now: str) -> bool:
+    """Whether two texts of what is kept differ by nothing but pickle before and plain values now.
+
+    >>> pickled_before("a.b of (c) binary", "a.b of (c) as plain values binary"), pickled_before("a", "b")
+    (True, False)
+    """
+    return before != now and before == now.replace(PLAIN_LABEL, "")
 
 
 def function_name(function: object) -> str:

@@ -54,11 +54,12 @@ class Value:
         if not isinstance(self.column, str) or not self.column:
             raise NetworkError(f"value utility: the column is {self.column!r}: name the column that is valued.")
         object.__setattr__(self, "intervals", _intervals(self._element, self.intervals))
-        if not 0 <= self.otherwise <= 1:
+        if not isinstance(self.otherwise, int | float) or not 0 <= self.otherwise <= 1:
             raise NetworkError(f"{self._element}: otherwise is {self.otherwise}: give a utility within [0, 1].")
         if not any(max(interval[2:]) > 0 for interval in self.intervals):
             raise NetworkError(f"{self._element}: no interval is worth anything: give at least one a utility above 0.")
-        if self.chunk is not None and not (math.isfinite(self.chunk) and self.chunk > 0):
+        number = isinstance(self.chunk, int | float)
+        if self.chunk is not None and not (number and math.isfinite(self.chunk) and self.chunk > 0):
             raise NetworkError(f"{self._element}: chunk is {self.chunk}: give the width of a step, above 0.")
         pieces = sum(self._steps(low, high) if one != other else 1 for low, high, one, other in self.intervals)
         if pieces > _MOST_PIECES:

@@ -21,6 +21,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from jettison.plan.claims import OVERLOAD, WITHIN_BUDGET, claimed, not_enough, over_budget_us
+from jettison.plan.floor_repair import with_floors
+from jettison.plan.floors import floor_at
 from jettison.plan.keys import by_chance, droppable
 from jettison.plan.plan import Drop, Infeasible, Plan
 from jettison.plan.problem import Problem, Shedder
@@ -35,6 +37,7 @@ class _Input:
 
     `windows` names the aggregates below whose windows go in place of tuples. Of those a share `most` may go, which
     saves that share of `slope_us`; `load_us` is what closing them saves. Sources whose tuples meet there are one input.
+    `least` is the share that outputs below must get: with a floor nothing is closed.
     """
 
     source: str
@@ -43,18 +46,26 @@ class _Input:
     slope_us: float
     most: float = 1.0
     windows: tuple[str, ...] = ()
+    least: float = 0.0
 
     @property
     def most_us(self) -> float:
         """What it can give short of being closed."""
-        return self.most * self.slope_us - self.judging_us
+        return min(self.most, 1.0 - self.least) * self.slope_us - self.judging_us
+
+    @property
+    def all_us(self) -> float:
+        """What it gives when it gives all that it has."""
+        return self.load_us if self.least == 0 else self.most_us
 
     def gives_us(self, wanted_us: float) -> float:
         """What is asked for, or all that there is."""
-        return wanted_us if wanted_us < self.most_us else self.load_us
+        return wanted_us if wanted_us < self.most_us else self.all_us
 
     def keep(self, gives_us: float) -> float:
-        return 0.0 if gives_us >= self.load_us else 1.0 - (gives_us + self.judging_us) / self.slope_us
+        if gives_us >= self.all_us:
+            return 0.0 if self.least == 0 else 1.0 - min(self.most, 1.0 - self.least)
+        return 1.0 - (gives_us + self.judging_us) / self.slope_us
 
 
 @dataclass(frozen=True)
@@ -134,12 +145,13 @@ def _inputs(problem: Problem) -> list[_Input]:
         count = problem.rows.get(source.name, 0.0)
         load_us = problem.coefficients[source.name] * count
         if droppable(problem.graph, source.name):
-            each = _Input(source.name, load_us, problem.profile.drop_us * count, load_us)
+            least = floor_at(problem.graph, source.name)
+            each = _Input(source.name, load_us, problem.profile.drop_us * count, load_us, least=least)
         elif load_us > 0 and not any(source.name in _meeting(problem, other.windows) for other in found):
             each = _by_window(problem, source.name)
         else:
             continue
-        if each.load_us > 0:
+        if each.load_us > 0 and each.all_us > 0:
             found.append(each)
     return found
 
@@ -160,7 +172,8 @@ def _by_window(problem: Problem, source: str) -> _Input:
     most = min(decisions.by_aggregate[name].most_drop_share for name in names)
     half_us, most_us, all_us = (_saves_us(problem, names, share) for share in (most / 2, most, 1.0))
     slope_us = 2 * (most_us - half_us) / most
-    return _Input(source, all_us, max(0.0, most * slope_us - most_us), slope_us, most, names)
+    least = max(floor_at(problem.graph, arc) for name in names for arc in problem.graph.arcs_into(name))
+    return _Input(source, all_us, max(0.0, most * slope_us - most_us), slope_us, most, names, least)
 
 
 def _meeting(problem: Problem, names: Iterable[str]) -> frozenset[str]:
@@ -207,7 +220,7 @@ def _spread(weights: Iterable[tuple[_Input, float]], excess_us: float) -> dict[_
         if level * weight[poorest] < poorest.most_us:
             gives_us |= {each: level * part for each, part in weight.items()}
             break
-        gives_us[poorest] = poorest.load_us
+        gives_us[poorest] = poorest.all_us
         del weight[poorest]
     return gives_us
 
@@ -219,4 +232,4 @@ def _answer(problem: Problem, gives_us: Mapping[_Input, float]) -> Plan | Infeas
     shares = {name: 1.0 - each.keep(gives) for each, gives in gives_us.items() for name in each.windows}
     reason = OVERLOAD if _excess_us(problem) > 0 else WITHIN_BUDGET
     plan = claimed(problem, {**drops, **_window_drops(problem, shares)}, reason)
-    return not_enough(problem, plan) if over_budget_us(problem, plan) else plan
+    return with_floors(problem, not_enough(problem, plan) if over_budget_us(problem, plan) else plan)

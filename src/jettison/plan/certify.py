@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from jettison.errors import PlanError
 from jettison.network.graph import Graph
+from jettison.plan.floors import below_floor, floors
 from jettison.plan.locations import drop_arcs
 from jettison.plan.plan import Plan, Random, Semantic, Window, keeps_of
 from jettison.plan.problem import Problem
@@ -97,7 +98,8 @@ def certify(problem: Problem, plan: Plan, *, within_budget: bool = True) -> None
 
     The rules: drops stand only at inputs and splits; nothing is dropped while the load is within the budget; with
     the drops the load is within the budget (unless `within_budget` is False, for the best plan of an infeasible
-    problem); delivered shares, utility and savings are as claimed, where the plan claims any.
+    problem); no output gets less than its floor; delivered shares, utility and savings are as claimed, where the plan
+    claims any.
     """
     allowed = drop_arcs(problem.graph)
     for arc in plan.drops:
@@ -107,6 +109,9 @@ def certify(problem: Problem, plan: Plan, *, within_budget: bool = True) -> None
             raise PlanError(f"a drop stands on arc {arc!r}; allowed are inputs and splits: {', '.join(allowed)}.")
         _check_judged(problem, plan, arc)
     _check_windows(problem, plan)
+    for name, accuracy in below_floor(problem.graph, problem.rows, plan).items():
+        floor = floors(problem.graph)[name]
+        raise PlanError(f"output {name!r}: {accuracy:.4f} of its source tuples are processed, its floor is {floor:g}.")
     slack_us = _TOLERANCE * max(1.0, problem.load_us)
     if plan.drops and problem.load_us <= problem.budget_us - slack_us:
         raise PlanError(

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from jettison.plan.certify import delivered_shares, planned_load_us, utility_of, worth_shares
+from jettison.plan.floors import floor_at, floors
+from jettison.plan.keys import by_chance
 from jettison.plan.ladder import LOWEST_KEEP_SHARE
 from jettison.plan.plan import Drop, Infeasible, Plan, Random
 from jettison.plan.problem import Problem
 from jettison.plan.strata import estimates_below
 from jettison.plan.window_decisions import decisions_of
 
-WITHIN_BUDGET = "within budget"
+WITHIN_BUDGET = "predicted within budget"
 OVERLOAD = "overload"
 
 _ROUNDING = 1e-7
@@ -37,15 +39,28 @@ def claimed(problem: Problem, drops: Mapping[str, Drop], reason: str) -> Plan:
 def everything(problem: Problem) -> Plan:
     """The plan that keeps nothing of any input that causes work, or next to nothing where it is to be estimated.
 
-    Where windows must be right they are closed in place of inputs, so that those that have begun are finished.
+    Where windows must be right they are closed in place of inputs, so that those that have begun are finished. Floors
+    are held.
     """
     decisions = decisions_of(problem.graph)
     names = [source.name for source in problem.graph.sources if decisions.by_chance(source.name)]
     working = [name for name in names if problem.coefficients[name] * problem.rows.get(name, 0.0) > 0]
-    closed = dict.fromkeys(decisions.by_aggregate, 1.0)
+    closed = {name: _most_drop_share(problem, name) for name in decisions.by_aggregate}
     windows = decisions.arcs.drops(decisions.fates(closed), decisions.keeps(closed))
-    keeps = {name: LOWEST_KEEP_SHARE if estimates_below(problem.graph, name) else 0.0 for name in working}
-    return claimed(problem, {**{name: Random(keep) for name, keep in keeps.items()}, **windows}, OVERLOAD)
+    least = {name: LOWEST_KEEP_SHARE if estimates_below(problem.graph, name) else 0.0 for name in working}
+    keeps = {name: max(keep, floor_at(problem.graph, name)) for name, keep in least.items()}
+    drops = {name: _kept_of(problem, name, keep) for name, keep in keeps.items() if keep < 1.0}
+    return claimed(problem, {**drops, **windows}, OVERLOAD)
+
+
+def _kept_of(problem: Problem, source: str, keep: float) -> Drop:
+    return by_chance(problem.graph, source, keep) if floor_at(problem.graph, source) > 0 else Random(keep)
+
+
+def _most_drop_share(problem: Problem, aggregate: str) -> float:
+    """All of its windows; what floors leave of them where an output needs some."""
+    floor = max(floor_at(problem.graph, arc) for arc in problem.graph.arcs_into(aggregate))
+    return 1.0 if floor == 0 else min(1.0 - floor, decisions_of(problem.graph).by_aggregate[aggregate].most_drop_share)
 
 
 def over_budget_us(problem: Problem, plan: Plan) -> float:
@@ -57,8 +72,10 @@ def over_budget_us(problem: Problem, plan: Plan) -> float:
 def not_enough(problem: Problem, best: Plan) -> Infeasible:
     """Even the best plan leaves too much work: why, and what to do."""
     over_ms = (problem.load_us - best.saves_us - problem.budget_us) / 1000
+    wanted = ", ".join(f"{name} {floor:g}" for name, floor in floors(problem.graph).items())
+    most = f"shedding as much as min_accuracy allows ({wanted})" if wanted else "shedding everything"
     return Infeasible(
-        f"shedding everything still leaves {over_ms:.0f} ms above the budget of {problem.budget_us / 1000:.0f} ms: "
+        f"{most} still leaves {over_ms:.0f} ms above the budget of {problem.budget_us / 1000:.0f} ms: "
         f"reading and fixed work take {problem.unavoidable_us / 1000:.0f} ms. "
         f"Use a longer trigger, more cores or a cheaper source.",
         best,

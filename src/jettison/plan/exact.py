@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from jettison.network.graph import Graph
 from jettison.plan.certify import utility_of
 from jettison.plan.claims import OVERLOAD, WITHIN_BUDGET, claimed, everything, not_enough, over_budget_us
+from jettison.plan.floor_repair import with_floors
+from jettison.plan.floors import floors
 from jettison.plan.keys import by_chance
 from jettison.plan.ladder import LOWEST_KEEP_SHARE
 from jettison.plan.locations import Layout, layout
@@ -55,6 +57,9 @@ class ExactShedder:
         self._mapped: tuple[Profile, RoadMap] | None = None
 
     def plan(self, problem: Problem, cursor: float = 0) -> Plan | Infeasible:
+        return with_floors(problem, self._plan(problem, cursor))
+
+    def _plan(self, problem: Problem, cursor: float) -> Plan | Infeasible:
         if problem.load_us <= problem.budget_us:
             return claimed(problem, {}, WITHIN_BUDGET)
         if decisions_of(problem.graph).by_aggregate:
@@ -66,8 +71,8 @@ class ExactShedder:
                 return not_enough(problem, all_of_it)
             capacity_us = 0.0
         question = _Question(problem, self._program(problem), capacity_us)
-        if question.program.layout.judged:
-            return _by_value(question)
+        if question.program.layout.judged or floors(problem.graph):
+            return _by_value(question)  # which closes nothing to make judging fit
         free = question.solved(capacity_us)
         if free is None:
             return not_enough(problem, claimed(problem, {}, OVERLOAD))
@@ -106,14 +111,15 @@ def _by_value(question: _Question) -> Plan | Infeasible:
     for _ in range(_ROUNDS):
         passing = question.program.solve(question.full, max(0.0, capacity_us))
         if passing is None:
-            return not_enough(problem, claimed(problem, {}, OVERLOAD))
+            least = everything(problem) if floors(problem.graph) else claimed(problem, {}, OVERLOAD)
+            return _if_enough(problem, least)
         keeps = _keeps(places, question.full, passing)
         plan = claimed(problem, drops_by_value(problem.graph, places, keeps, question.full), OVERLOAD)
         over_us = over_budget_us(problem, plan)
         if not over_us:
             return plan
         capacity_us -= 1.01 * over_us
-    return everything(problem)
+    return _if_enough(problem, everything(problem))
 
 
 @dataclass(frozen=True)

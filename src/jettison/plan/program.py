@@ -16,7 +16,7 @@ apart every cell is a stream of its own, worth to an output what its values are.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 
@@ -29,6 +29,7 @@ from jettison.errors import PlanError
 from jettison.network.graph import Graph, arc_head
 from jettison.network.operators import StreamJoin
 from jettison.network.qos import QoS
+from jettison.plan.floors import floor_at
 from jettison.plan.keys import droppable, moving_together
 from jettison.plan.locations import Layout, drop_arcs
 
@@ -42,6 +43,7 @@ _SHARPNESS = 1e4
 # The simplex method ends at a corner, where few drops keep a part. On rare numbers it gives up at a fine tolerance.
 _TRIES = (("highs-ds", 1e-9, False), ("highs-ds", 1e-7, True), ("highs-ipm", 1e-7, True))
 _CONTRADICTS = 2
+_LEAST_PASSES = 1e-9
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,7 @@ class LinearProgram:
     The matrix has `tuples` at (`rows`, `columns`), each to be multiplied by the flow `flows[entry]`: that of a
     location or, behind those, what an output is worth. `bounded[row]` are the flows that a row bounds. `cost_us` is of
     locations, `worth` (per whole flow) and `most` (the largest share) are of columns. At `fixed` ones nothing may go.
+    `floors` are the rows that say that at least such a share of some flows must pass.
     """
 
     layout: Layout
@@ -81,6 +84,7 @@ class LinearProgram:
     most: Vector
     outputs: tuple[str, ...]
     fixed: tuple[int, ...] = ()
+    floors: Mapping[int, float] = field(default_factory=dict)
 
     def undropped(self, rows: Mapping[str, float]) -> Vector:
         """The flow of every location, and what every output is worth, when nothing is dropped."""
@@ -113,6 +117,7 @@ class LinearProgram:
         lowest[self._inputs] = (opened & (groups > 0))[self._inputs]
         highest[closed] = 0.0
         equal = np.append([opened[column] for column in self._bounded_columns], False)
+        equal[list(self.floors)] = False
         cost_us, free_us = self._charged(full, capacity_us, pattern)
         work = np.zeros(width)
         np.add.at(work, self.column_of, cost_us * full[:count])
@@ -121,6 +126,8 @@ class LinearProgram:
         matrix = coo_array((np.concatenate([shares, work / total_us]), at), shape=(height + 1, width)).tocsr()
         limits = np.zeros(height + 1)
         limits[-1] = free_us / total_us
+        for row, floor in self.floors.items():
+            limits[row] = floor * float(shares[self.rows == row].sum())
         for method, tolerance, presolve in _TRIES:
             found = linprog(
                 -self._objective(shares),
@@ -174,7 +181,8 @@ class LinearProgram:
     def _objective(self, shares: Vector) -> Vector:
         """Worth of each column; a row of a location is what passes less what reaches it: less dropped, more of it."""
         count = len(self.layout.locations)
-        branch = np.array([bound[0] < count for bound in self.bounded], dtype=bool)[self.rows]
+        rows = enumerate(self.bounded)
+        branch = np.array([bound[0] < count and row not in self.floors for row, bound in rows], dtype=bool)[self.rows]
         passes_drops = np.zeros(len(self.worth))
         passes_drops[self._inputs] = 1.0
         np.add.at(passes_drops, self.columns[branch], shares[branch])
@@ -238,6 +246,22 @@ def linear_program(graph: Graph, places: Layout) -> LinearProgram:
         for index, segment in enumerate(places.segments):
             if segment.output == output.name:
                 give(row, index, segment.weight)
+    floors: dict[int, float] = {}
+
+    def hold(members: Sequence[int], floor: float) -> None:
+        """At least this share of what comes through these locations without drops must pass."""
+        floors[len(bounded)] = floor
+        for index in members:
+            entries.append((len(bounded), column_of[index], -max(places.locations[index].passes, _LEAST_PASSES), index))
+        bounded.append(tuple(members))
+
+    for output in graph.outputs:
+        into = [entry for each in places.segments if each.output == output.name for entry in each.entries]
+        if output.qos.min_accuracy > 0:
+            hold(into, output.qos.min_accuracy)
+    for arc in places.judged:
+        if floor_at(graph, arc) > 0:
+            hold(places.by_arc[arc], floor_at(graph, arc))
     rows, columns, tuples, flows = (np.array(column) for column in zip(*entries, strict=True))
     cost_us = np.array([location.cost_us for location in places.locations])
     return LinearProgram(
@@ -253,6 +277,7 @@ def linear_program(graph: Graph, places: Layout) -> LinearProgram:
         np.array(most),
         outputs,
         tuple(index for index, at in enumerate(places.locations) if not droppable(graph, at.arc)),
+        floors,
     )
 
 

@@ -28,6 +28,8 @@ from jettison.network.graph import Graph
 from jettison.plan.carry import Carried, carry
 from jettison.plan.certify import utility_of
 from jettison.plan.claims import OVERLOAD, WITHIN_BUDGET, claimed, not_enough, over_budget_us
+from jettison.plan.floor_repair import with_floors
+from jettison.plan.floors import floors
 from jettison.plan.keys import by_key_alone, droppable, joins_below
 from jettison.plan.ladder import Ladder, ladder_for
 from jettison.plan.locations import Layout, layout
@@ -227,9 +229,10 @@ class RoadMapShedder:
         if row == 0:
             return self.road_map.plan(0, problem.rows, WITHIN_BUDGET)
         if row is not None:
-            return _restated(problem, self.road_map.plan_between(row, problem.rows, excess_us, OVERLOAD))
+            between = self.road_map.plan_between(row, problem.rows, excess_us, OVERLOAD)
+            return with_floors(problem, _restated(problem, between))
         last = _restated(problem, self.road_map.plan(len(self.road_map) - 1, problem.rows, OVERLOAD))
-        return not_enough(problem, last) if over_budget_us(problem, last) else last
+        return with_floors(problem, not_enough(problem, last) if over_budget_us(problem, last) else last)
 
 
 def _restated(problem: Problem, plan: Plan) -> Plan:
@@ -258,6 +261,7 @@ def build_road_map(
     paying = frozenset(arc for arc in useful if loads[arc] > _DROP_PAYS * profile.drop_us)
     if ladder is None:
         bends = {percent / 100 for output in graph.outputs for percent, _ in output.qos.loss}
+        bends |= set(floors(graph).values())
         ladder = ladder_for(profile.drop_us, min((loads[arc] for arc in paying), default=1.0), bends)
     levels = np.array(_greedy(Steps(graph, plain, ladder, inputs, paying)), dtype=np.int16)
     keeps = _local_keeps(plain, ladder, levels)
@@ -323,6 +327,8 @@ def _greedy(steps: Steps) -> list[list[int]]:
             continue
         if heap and (ratio, move) > heap[0] and ratio > key:
             heapq.heappush(heap, (ratio, move))
+            continue
+        if not steps.holds_floors(move):
             continue
         for changed in steps.take(move):
             heapq.heappush(heap, (steps.ratio(changed), changed))

@@ -8,12 +8,14 @@ time at which it would be delivered: in an overload a batch takes its whole budg
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jettison.network.graph import Graph, arc_head
 from jettison.network.slices import meets_windows
+from jettison.plan.floors import below_floor
 from jettison.plan.keys import joins_below
 from jettison.plan.locations import drop_arcs
+from jettison.plan.plan import Plan
 from jettison.plan.problem import Problem
 from jettison.statistics.load import flows
 
@@ -73,6 +75,30 @@ def when_planned(limits: Mapping[str, float], batch_s: float) -> dict[str, float
     {'trips': 4.5, 'trips>map': 2.5}
     """
     return {arc: limit - min(batch_s, limit / 2) for arc, limit in limits.items()}
+
+
+def within_floors(graph: Graph, rows: Mapping[str, float], fresh: Fresh, read: Mapping[str, float]) -> Fresh:
+    """What is stale, without the arcs where dropping it would take an output below its floor; `read` are the shares of
+    sources that were read.
+
+    >>> from jettison.network import Network, QoS
+    >>> net = Network("taxi")
+    >>> trips = net.source("trips", "at timestamp", event_time="at")
+    >>> trips.output("map", qos=QoS(stale="10 seconds", min_accuracy=0.5))
+    >>> for part in (0.4, 0.6):
+    ...     within_floors(net.graph, {"trips": 100}, Fresh({"trips": 9.0}, {"trips": part}), {}).shares
+    {'trips': 1.0}
+    {'trips': 0.6}
+    """
+    shares = dict(fresh.shares)
+    while True:
+        besides = {arc: shares.get(arc, 1.0) * read.get(arc, 1.0) for arc in {**shares, **read}}
+        short = below_floor(graph, rows, Plan(), besides)
+        heads = {arc: arc_head(arc) for arc, share in shares.items() if share < 1.0}
+        leading = [arc for arc, head in heads.items() if short.keys() & (graph.outputs_below(head) | {head})]
+        if not leading:
+            return replace(fresh, shares=shares)
+        shares[min(leading, key=lambda arc: shares[arc])] = 1.0
 
 
 def saved_by_stale_us(problem: Problem, fresh: Mapping[str, float]) -> float:

@@ -17,6 +17,7 @@ import numpy as np
 
 from jettison.network.graph import Graph
 from jettison.network.operators import Output
+from jettison.plan.floors import TOLERANCE, accuracies, floor_at, floors
 from jettison.plan.keys import by_key_alone, joins_below, moving_together
 from jettison.plan.ladder import Ladder
 from jettison.plan.locations import Layout, drop_arcs
@@ -56,6 +57,10 @@ class Steps:
         """`allowed` are the arcs where a drop pays; all of them unless given."""
         paying = frozenset(places.arcs) if allowed is None else allowed
         self._graph = graph
+        self._rows = rows
+        self._by_arc = places.by_arc
+        self._floors = floors(graph)
+        self._floored = [floor_at(graph, location.arc) > 0 for location in places.locations]
         self._ladder = ladder
         self._apart = places.apart
         self._segments = places.segments
@@ -146,6 +151,22 @@ class Steps:
             return float("inf")
         # rounded, so that of equally good moves the first is taken, and ranges of values stay whole
         return float(np.float32(max(0.0, effect.loss) / effect.gain))
+
+    def holds_floors(self, move: Move) -> bool:
+        """Whether every output still gets its floor after a move. What breaks one now does so ever after."""
+        if not any(self._floored[entry] for entry in move):
+            return True
+        effect = self._effect(move)
+        if effect is None:
+            return False
+        keeps = {}
+        for arc, locations in self._by_arc.items():
+            coming = sum([effect.inflow.get(entry, self._inflow[entry]) for entry in locations])
+            kept = sum([effect.kept.get(entry, self._kept[entry]) for entry in locations])
+            if kept < coming:
+                keeps[arc] = kept / coming
+        got = accuracies(self._graph, self._rows, keeps)
+        return all(got[name] >= floor - TOLERANCE for name, floor in self._floors.items())
 
     def take(self, move: Move) -> list[Move]:
         """Make a move. Returns the moves whose ratio may have become smaller (those of its segment): look again."""

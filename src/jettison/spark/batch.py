@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -17,22 +18,29 @@ from jettison.network.graph import Graph
 from jettison.network.operators import Aggregate, CountAggregate, Output, Source, StreamJoin
 from jettison.network.sight import Sight
 from jettison.network.slices import readers_below
+from jettison.plan.delivered import windows_of_batch
 from jettison.plan.plan import Plan
+from jettison.plan.reasons import reason_on
 from jettison.plan.window_arcs import WindowArcs
 from jettison.spark.aside import ShedSinks, put_aside, raw_aside, rows_aside
 from jettison.spark.compile import Compiler
 from jettison.spark.count_state import CountState
+from jettison.spark.describe import part
 from jettison.spark.drops import ALL, HIDDEN, TIME, passes
+from jettison.spark.guarded import Rejecting, unfit_rows, with_care
 from jettison.spark.join_reach import Seen
 from jettison.spark.join_state import JoinState
 from jettison.spark.known import Known
 from jettison.spark.measure import Measured, Measuring, Written, output_metrics
+from jettison.spark.presence import Presence
 from jettison.spark.raw import dropped_raw, is_parsed
 from jettison.spark.reasons import reason_of
 from jettison.spark.sinks import Sink
 from jettison.spark.slice_state import SliceState
-from jettison.spark.values import valued_columns
+from jettison.spark.values import sample_mask, valued_columns
 from jettison.spark.window_filters import for_batch
+
+_LOG = logging.getLogger("jettison")
 
 
 class BatchRunner:
@@ -49,6 +57,7 @@ class BatchRunner:
         joins: JoinState | None = None,
         slices: SliceState | None = None,
         counts: CountState | None = None,
+        presence: Presence | None = None,
     ) -> None:
         self._spark = spark
         self._graph = graph
@@ -59,6 +68,7 @@ class BatchRunner:
         self._joins = joins
         self._slices = slices
         self._counts = counts
+        self._presence = presence
         self._window_arcs = WindowArcs(graph)
         self._sight = Sight()
         self.shared: frozenset[str] = frozenset()
@@ -86,10 +96,15 @@ class BatchRunner:
                 state.close()
 
     def run(self, raw: Mapping[str, DataFrame], batch: int, plan: Plan, rows: Mapping[str, int]) -> Measured:
-        """Write every output of a batch."""
+        """Write every output of a batch; rows on which expressions fail are rejected."""
+        return with_care(self.known, lambda: self._run(raw, batch, plan, rows), _LOG.warning)
+
+    def _run(self, raw: Mapping[str, DataFrame], batch: int, plan: Plan, rows: Mapping[str, int]) -> Measured:
         session = next(iter(raw.values())).sparkSession
+        if self._presence is not None:
+            self._presence.begin(batch)
         slices = None if self._slices is None else self._slices.of_batch(batch, session)
-        asked = time.time()
+        asked = time.perf_counter()
         if slices is not None:
             slices.batch_rows = sum(rows.values())
             sight_us = self._sight.before(slices.marks.newest_us, slices.batch_rows)
@@ -97,8 +112,10 @@ class BatchRunner:
                 self._graph.stream_joins or slices.marks.apart
             ):  # one stream may be far ahead of what another has reached
                 sight_us = None
+            slices.fates = plan.fates
+            closing = windows_of_batch(self._graph, plan, slices.marks, slices.oldest_us())
             plan = for_batch(self._window_arcs, plan, slices.marks, sight_us)
-        drops_ms = 1000 * (time.time() - asked)
+        drops_ms = 1000 * (time.perf_counter() - asked)
         closed = self._closed_arcs(plan, rows, frozenset() if slices is None else slices.quiet)
         live = [output for output in self._graph.outputs if not closed.issuperset(self._graph.arcs_into(output.name))]
         shared = self._worth_sharing(live)
@@ -116,10 +133,11 @@ class BatchRunner:
             closed if (joins, slices, counts) != (None, None, None) else frozenset(),
             slices,
             counts,
+            sample_mask(sum(rows.values())),
         )
         jobs: dict[str, Future[Written]] = {}
         aside: dict[str, Future[float]] = {}
-        began = time.time()
+        began = time.perf_counter()
         count = not self._told_by_slices(plan)
         try:
             self._keep_first(compiler, closed, count=count)
@@ -138,7 +156,7 @@ class BatchRunner:
                 work = inheritable_thread_target(self._spark)(self._write)
                 jobs[output.name] = self._pool.submit(work, output.name, delivered, batch, observation, timed)
             aside = self._put_shed_aside(compiler, raw, batch, plan)
-            built = time.time()
+            built = time.perf_counter()
             finished = {name: self._finish(name, batch, job) for name, job in jobs.items()}
             for name, keeping in aside.items():
                 self._kept_aside(name, batch, keeping)
@@ -151,8 +169,12 @@ class BatchRunner:
                 joins.finish(Seen(self._graph, newest_us(), open_us))
             if counts is not None:
                 counts.finish()
-            written = time.time()
-            measured = measuring.measured(finished)
+            if self._presence is not None:
+                in_slices_us = None if count or slices is None else slices.newest_us
+                self._presence.saw(batch, measuring.seen_us(newest_us(), in_slices_us))
+            written = time.perf_counter()
+            with part(self._spark, "measuring"):
+                measured = measuring.measured(finished)
             for kept in (joins, slices):
                 if kept is not None:
                     measured.late.update(kept.late)
@@ -162,15 +184,23 @@ class BatchRunner:
                 measured.parts_ms.update(counts.parts_ms)
             if slices is not None:
                 measured.failed.update(slices.failed)
+                measured.withheld.update(slices.withheld)
                 measured.groups.update(slices.groups)
+                measured.timeless_in.update(slices.timeless_in)
+                measured.unneeded.update(slices.unneeded)
+                measured.windows.update(closing)
+                measured.watermark_us.update(slices.marks.watermarks_us())
                 measuring.add_slices(measured, slices.came)
                 if not count:
                     measured.timeless[self._graph.sources[0].name] = slices.timeless
             measured.parts_ms["window drops"] = drops_ms
             measured.parts_ms["building"] = 1000 * (built - began)
-            measured.parts_ms["measuring"] = 1000 * (time.time() - written)
+            measured.parts_ms["measuring"] = 1000 * (time.perf_counter() - written)
             measured.parts_ms.update({f"on_shed {name}": keeping.result() for name, keeping in aside.items()})
-            self._keep_rejected([name for name, count in measured.rejected.items() if count > 0], raw, batch, plan)
+            measured.unfit.update(unfit_rows(compiler.rejecting))
+            unfit = [_unfit_aside(self._graph, name, compiler.rejecting[name]) for name in measured.unfit]
+            parsed = [name for name, count in measured.rejected.items() if count > 0]
+            self._keep_rejected(parsed, raw, batch, plan, unfit)
             return measured
         finally:
             running: list[Future[Any]] = [*jobs.values(), *aside.values()]
@@ -226,9 +256,10 @@ class BatchRunner:
         return frozenset(name for name in self.shared if len(readers_below(self._graph, name) - idle) > 1)
 
     def _write(self, name: str, rows: DataFrame, batch: int, observation: Observation, timed: bool) -> Written:
-        started_s = time.time()
-        self._sinks[name].write(rows, batch)
-        return Written(observation, timed, started_s, time.time())
+        began = time.perf_counter()
+        with part(self._spark, f"output {name}"):
+            self._sinks[name].write(rows, batch)
+        return Written(observation, timed, 1000 * (time.perf_counter() - began), time.time())
 
     def _finish(self, name: str, batch: int, job: Future[Written]) -> Written:
         try:
@@ -247,17 +278,24 @@ class BatchRunner:
         started = {}
         for name, arcs in self._on_shed.of(plan.arcs).items():
             frames = [self._shed_rows(compiler, raw, arc, plan) for arc in arcs]
-            work = inheritable_thread_target(self._spark)(_timed_aside)
-            started[name] = self._pool.submit(work, self._on_shed.sinks[name], frames, batch)
+            work = inheritable_thread_target(self._spark)(self._timed_aside)
+            started[name] = self._pool.submit(work, name, frames, batch)
         return started
+
+    def _timed_aside(self, name: str, frames: Sequence[DataFrame], batch: int) -> float:
+        """Keep rows; how long that took, in milliseconds."""
+        began = time.perf_counter()
+        with part(self._spark, f"on_shed {name}"):
+            put_aside(self._on_shed.sinks[name], frames, batch)
+        return 1000 * (time.perf_counter() - began)
 
     def _shed_rows(self, compiler: Compiler, raw: Mapping[str, DataFrame], arc: str, plan: Plan) -> DataFrame:
         tail, inner, _ = arc.rpartition(">")
         if inner:
-            return rows_aside(arc, compiler.operator(tail).where(f"NOT ({passes(arc, plan)})"), plan.reason)
+            return rows_aside(arc, compiler.operator(tail).where(f"NOT ({passes(arc, plan)})"), reason_on(plan, arc))
         source, columns = self._source(arc), raw[arc].columns
         rows = dropped_raw(source, raw[arc], columns, plan, self.known, shed=True)
-        return raw_aside(source, rows, columns, plan.reason)
+        return raw_aside(source, rows, columns, reason_on(plan, arc))
 
     def _kept_aside(self, name: str, batch: int, job: Future[float]) -> None:
         try:
@@ -268,19 +306,22 @@ class BatchRunner:
                 f"{reason_of(error)}). It is not committed: mend the sink and start again, and it is repeated."
             ) from error
 
-    def _keep_rejected(self, sources: Sequence[str], raw: Mapping[str, DataFrame], batch: int, plan: Plan) -> None:
-        """Put rows that do not parse where they can be looked at."""
-        frames = []
+    def _keep_rejected(
+        self, sources: Sequence[str], raw: Mapping[str, DataFrame], batch: int, plan: Plan, unfit: Sequence[DataFrame]
+    ) -> None:
+        """Put rows that do not parse, and those on which expressions fail, where they can be looked at."""
+        frames = [*unfit]
         for name in sources:
             source = self._source(name)
             bad = dropped_raw(source, raw[name], raw[name].columns, plan, self.known).where(f"NOT {is_parsed(source)}")
             frames.append(raw_aside(source, bad, raw[name].columns, "does not parse"))
         if frames:
             try:
-                put_aside(self._rejects, frames, batch)
+                with part(self._spark, "rejects"):
+                    put_aside(self._rejects, frames, batch)
             except Exception as error:
                 raise SinkError(
-                    f"rejects: keeping the rows of batch {batch} that do not parse failed ({type(error).__name__}: "
+                    f"rejects: keeping the rejected rows of batch {batch} failed ({type(error).__name__}: "
                     f"{reason_of(error)}). It is not committed: mend the sink and start again."
                 ) from error
 
@@ -288,11 +329,9 @@ class BatchRunner:
         return next(source for source in self._graph.sources if source.name == name)
 
 
-def _timed_aside(sink: Sink, frames: Sequence[DataFrame], batch: int) -> float:
-    """Keep rows; how long that took, in milliseconds."""
-    began = time.time()
-    put_aside(sink, frames, batch)
-    return 1000 * (time.time() - began)
+def _unfit_aside(graph: Graph, name: str, rejecting: Rejecting) -> DataFrame:
+    arc = graph.arcs_into(name)[0]
+    return rows_aside(arc, rejecting.rows, rejecting.reason)
 
 
 def _with_quality(output: Output, rows: DataFrame, plan: Plan, batch: int) -> DataFrame:

@@ -22,6 +22,7 @@ from jettison.plan.plan import Plan
 from jettison.plan.stale import stale_limits
 from jettison.spark.compile import Compiler
 from jettison.spark.drops import TIME
+from jettison.spark.known import Known
 from jettison.spark.raw import look_at
 from jettison.spark.values import value_metrics, value_samples, valued_columns
 from jettison.statistics.profile import Profile
@@ -62,12 +63,16 @@ def assumed_profile(graph: Graph) -> Profile:
 
 
 def calibrate(
-    graph: Graph, raw: Mapping[str, DataFrame], rows: Mapping[str, int], statics: Mapping[str, DataFrame]
+    graph: Graph,
+    raw: Mapping[str, DataFrame],
+    rows: Mapping[str, int],
+    statics: Mapping[str, DataFrame],
+    known: Known | None = None,
 ) -> Calibration:
     """Measure the network on a batch of at least `LEAST_ROWS` rows; a large one is read once and sampled."""
     sample = {name: _sampled(frame, rows[name]).persist() for name, frame in raw.items()}
     try:
-        return _calibrated(graph, raw, sample, rows, statics)
+        return _calibrated(graph, raw, sample, rows, statics, careful=known is not None and known.careful)
     finally:
         for frame in sample.values():
             frame.unpersist()
@@ -79,6 +84,8 @@ def _calibrated(
     sample: Mapping[str, DataFrame],
     rows: Mapping[str, int],
     statics: Mapping[str, DataFrame],
+    *,
+    careful: bool,
 ) -> Calibration:
     _once_ms(next(iter(sample.values())))
     empty_ms, _ = _time_ms(next(iter(sample.values())).limit(0))
@@ -92,7 +99,7 @@ def _calibrated(
         all_rows = sum(rows.values())
         telling = all_rows >= _TELLING_ROWS
         read_us[name] = max(_LEAST_COST_US, 1000 * reading_ms / all_rows) if telling else _SINK_US
-    compiler = Compiler(graph, sample, Plan(), statics)
+    compiler = Compiler(graph, sample, Plan(), statics, known=Known(careful=careful))
     times_ms: dict[str, float] = {}
     flow: dict[str, float] = {}
     cost_us: dict[str, float] = {}

@@ -1,6 +1,7 @@
 """The checkpoint folder of a run: whose it is, who uses it, and what was learned.
 
 checkpoint/network.json   the network that it belongs to
+checkpoint/run.json       the identity of the run that goes on with it
 checkpoint/profile.json   costs and selectivities as last known
 checkpoint/shared.json    operators whose rows are persisted for several outputs
 checkpoint/plans/         the plan of each batch, written before it runs
@@ -30,8 +31,9 @@ from pyspark.sql import SparkSession
 
 from jettison.errors import CheckpointError
 from jettison.network.graph import Graph
+from jettison.network.identity import network_identity
 from jettison.spark.batch_files import MARGIN, SEGMENT
-from jettison.spark.files import exists, local_place, open_folder, resolved
+from jettison.spark.files import Folder, exists, local_place, open_folder, resolved
 from jettison.spark.lease import Lease
 from jettison.spark.logs import Ledger, Logged, PlanLog
 from jettison.spark.retention import Retention
@@ -55,6 +57,7 @@ class Checkpoint:
         self._tidying = ThreadPoolExecutor(1, thread_name_prefix="jettison-tidy")
         self._lease: Lease | None = None
         self._lock = _lock(self.path)
+        self._network = network_identity(graph)
         try:
             self._folder = open_folder(self.path, spark)
             self._lease = None if self._lock is not None else Lease(self._folder)
@@ -67,6 +70,11 @@ class Checkpoint:
         except BaseException:
             self.close()
             raise
+
+    @property
+    def folder(self) -> Folder:
+        """Its small files."""
+        return self._folder
 
     def close(self) -> None:
         """Let others use it."""
@@ -126,12 +134,17 @@ class Checkpoint:
 
     def profile(self, graph: Graph) -> Profile | None:
         """What was learned; None when nothing was, or when the operators have changed since."""
-        profile = self._cached("profile.json", Profile.from_dict)
+        profile = self._cached("profile.json", self._profile_of)
         return profile if profile is not None and set(profile.cost_us) == set(graph.by_name) else None
 
     def shared(self, graph: Graph) -> frozenset[str]:
         found = self._cached("shared.json", lambda read: frozenset(read if isinstance(read, list) else read["shared"]))
         return frozenset() if found is None else found & set(graph.by_name)
+
+    def _profile_of(self, content: dict[str, Any]) -> Profile | None:
+        """Costs of this very network; None where they are of another."""
+        content.pop("believed", None)
+        return Profile.from_dict(content) if content.pop("network", self._network) == self._network else None
 
     def _cached(self, name: str, made: Callable[[Any], T]) -> T | None:
         """What a cache has; None where there is none, or where it is damaged: then it is made anew."""
@@ -148,8 +161,13 @@ class Checkpoint:
             )
             return None
 
-    def remember(self, profile: Profile, shared: frozenset[str]) -> None:
-        write_sealed(self._folder, "profile.json", json.dumps(profile.to_dict()))
+    def believed(self) -> bool:
+        """Whether batches had confirmed the costs that are kept here (`statistics.belief`)."""
+        return self._cached("profile.json", lambda content: bool(content.get("believed", True))) is not False
+
+    def remember(self, profile: Profile, shared: frozenset[str], *, believed: bool = True) -> None:
+        content = {**profile.to_dict(), "network": self._network, "believed": believed}
+        write_sealed(self._folder, "profile.json", json.dumps(content))
         write_sealed(self._folder, "shared.json", json.dumps({"shared": sorted(shared)}))
 
     def _claim(self, graph: Graph) -> None:
@@ -207,8 +225,11 @@ def _lock(path: str) -> int | None:
     place = local_place(path)
     if place is None:
         return None
-    Path(place).mkdir(parents=True, exist_ok=True)
-    handle = os.open(f"{place}/.lock", os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        Path(place).mkdir(parents=True, exist_ok=True)
+        handle = os.open(f"{place}/.lock", os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise CheckpointError(f"checkpoint {path!r} is no folder to write into: {error.strerror}.") from error
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:

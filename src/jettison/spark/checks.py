@@ -15,17 +15,19 @@ from jettison.errors import StartError
 from jettison.network.estimated import weighed
 from jettison.network.graph import Graph
 from jettison.network.kafka import Kafka
-from jettison.network.operators import Aggregate, Join, StreamJoin, kind_of
+from jettison.network.operators import Aggregate, Join, Output, StreamJoin, kind_of
+from jettison.network.reserved import added, hidden_by_folders, ours, twice
 from jettison.network.schema import quoted
 from jettison.plan.group_gaps import named_groups
 from jettison.plan.plan import Plan
 from jettison.plan.stale import stale_limits
 from jettison.spark.compile import Compiler
+from jettison.spark.connect import refuse_connect
 from jettison.spark.count_slices import CountShape
-from jettison.spark.drops import HIDDEN, TIME, literal
+from jettison.spark.drops import HIDDEN, KEY, RECORD, TIME, literal
 from jettison.spark.join_state import Schemas
 from jettison.spark.kafka import read_stream
-from jettison.spark.sinks import ParquetSink, Sink, as_sink
+from jettison.spark.sinks import BATCH_COLUMN, ParquetSink, Sink, as_sink
 from jettison.spark.slices import ROWS, Shape
 from jettison.spark.state_kinds import COUNTS, JOIN, TIMES
 from jettison.spark.stream import declared_types
@@ -57,6 +59,7 @@ def opened(
     graph = graph.with_topics({name: each for name, each in given.items() if isinstance(each, Kafka)})
     frames = {name: each for name, each in given.items() if not isinstance(each, Kafka)}
     session = next((frame.sparkSession for frame in frames.values()), spark) or SparkSession.getActiveSession()
+    refuse_connect({"the active session": session})
     if session is None:
         raise StartError("there is no Spark session: make one first, such as jt.local_session(kafka=True).")
     for source in graph.sources:
@@ -124,17 +127,23 @@ def check_keys(graph: Graph, tables: Mapping[str, DataFrame]) -> None:
 
 
 def check_compiles(
-    spark: SparkSession, graph: Graph, sources: Mapping[str, DataFrame], statics: Mapping[str, DataFrame]
+    spark: SparkSession,
+    graph: Graph,
+    sources: Mapping[str, DataFrame],
+    statics: Mapping[str, DataFrame],
+    sinks: Mapping[str, Sink] | None = None,
 ) -> Kept:
     """Let Spark analyse the whole network on no rows, so that a fault shows before anything runs.
 
     What joins of streams and aggregates will have to keep shows too.
     """
     _check_zone(spark, graph)
+    _check_own_names(sources, statics)
     empty = {name: spark.createDataFrame([], frame.schema) for name, frame in sources.items()}
     compiler = Compiler(graph, empty, Plan(), statics)
     for output in graph.outputs:
         rows = compiler.output(output.name, count=False)
+        _check_result(output, rows, (sinks or {}).get(output.name))
         if output.qos.value is not None:
             _check_value(output.name, output.qos.value.column, rows)
     for arc in stale_limits(graph):
@@ -146,6 +155,29 @@ def check_compiles(
             )
     _check_gaps(spark, graph, compiler.shapes)
     return Kept(compiler.sides, compiler.shapes, compiler.counts)
+
+
+def _check_own_names(sources: Mapping[str, DataFrame], tables: Mapping[str, DataFrame]) -> None:
+    """Columns that only Spark knows must not be called as those that are added to every row."""
+    for source, frame in sources.items():
+        given = [name for name in frame.columns if name not in (*RECORD, KEY, "_jt_value")]
+        _raise_if(ours(f"source {source!r}", given))
+    for join, frame in tables.items():
+        _raise_if(ours(f"join {join!r}: its table", frame.columns))
+
+
+def _check_result(output: Output, rows: DataFrame, sink: Sink | None) -> None:
+    """What an output delivers reads back as it was: no two columns of one name, none that is added to it later."""
+    visible = [name for name in rows.columns if name not in HIDDEN]
+    element = f"output {output.name!r}"
+    _raise_if(ours(element, visible) or twice(element, visible) or added(element, visible, quality=output.quality))
+    if isinstance(sink, ParquetSink):
+        _raise_if(hidden_by_folders(element, visible, BATCH_COLUMN))
+
+
+def _raise_if(fault: str | None) -> None:
+    if fault is not None:
+        raise StartError(fault)
 
 
 def _check_gaps(spark: SparkSession, graph: Graph, shapes: Mapping[str, Shape]) -> None:

@@ -37,7 +37,7 @@ from jettison.network.operators import (
 from jettison.network.reach import time_places
 from jettison.network.schema import quoted
 from jettison.network.slices import SliceGroup, slice_groups
-from jettison.plan.plan import Plan, Window
+from jettison.plan.plan import Plan, Semantic, Window
 from jettison.spark.count_slices import CountShape, count_shape
 from jettison.spark.count_slices import direct as counted_directly
 from jettison.spark.drops import (
@@ -49,6 +49,7 @@ from jettison.spark.drops import (
     passes,
     weight,
 )
+from jettison.spark.guarded import TRIED, Rejecting, guarded, guarded_rows
 from jettison.spark.known import Known
 from jettison.spark.pairs import check_sides, paired, waiting
 from jettison.spark.raw import BODY, dropped_raw, identified, newest_metric, parsed, source_metrics
@@ -77,6 +78,8 @@ class Counted:
     newest: dict[str, Observation] = field(default_factory=dict)
     """By operator whose rows come to windows or joins of streams: how far its event times have got, before anything is
     shed by window."""
+    before: dict[str, Observation] = field(default_factory=dict)
+    """By source whose drop judges by value: the values before it."""
     tails: dict[str, Observation] = field(default_factory=dict)
     """By operator: the rows it gives, where drops stand before slices, which tell themselves what comes to them."""
     again: dict[str, int] = field(default_factory=dict)
@@ -90,12 +93,19 @@ class Counted:
     def by_place(self) -> dict[str, Observation]:
         """All observations, under names that tell them apart."""
         newest = {newest_place(name): each for name, each in self.newest.items()}
-        return self.sources | self.arcs | newest | {tail_place(name): each for name, each in self.tails.items()}
+        before = {before_place(name): each for name, each in self.before.items()}
+        tails = {tail_place(name): each for name, each in self.tails.items()}
+        return self.sources | self.arcs | newest | before | tails
 
 
 def newest_place(operator: str) -> str:
     """The name under which the newest event time of an operator's rows is observed."""
     return f"{operator} (newest)"
+
+
+def before_place(source: str) -> str:
+    """The name under which the values of a source's rows are observed before its drop."""
+    return f"{source} (before)"
 
 
 def tail_place(operator: str) -> str:
@@ -123,7 +133,9 @@ class Compiler:
         closed: frozenset[str] = frozenset(),
         slicer: Slicer | None = None,
         counter: CountSlicer | None = None,
+        mask: int = 0,
     ) -> None:
+        self.mask = mask  # which rows are looked at before drops by value
         self.known = known or Known()
         self._graph = graph
         self._raw = raw
@@ -146,6 +158,7 @@ class Compiler:
         self.sides: dict[str, tuple[StructType, StructType]] = {}  # of joins that paired this batch's rows alone
         self.persisted: dict[str, DataFrame] = {}
         self.counted = Counted()
+        self.rejecting: dict[str, Rejecting] = {}  # by operator whose expressions were tried on rows first
 
     def output(self, name: str, *, count: bool) -> DataFrame:
         """The rows of an output, hidden columns included. With `count`, what is passed the first time is counted."""
@@ -170,7 +183,7 @@ class Compiler:
             frame = self._aggregated_by_count(operator, count)
         else:
             frames = [self._arc(tail, name, count) for tail in operator.inputs]
-            frame = self._applied(operator, frames)
+            frame = self._applied_with_care(operator, frames) if self.known.careful else self._applied(operator, frames)
         self.known.columns(name, frame)
         if count:
             if name in self.timed and operator.inputs and name not in self.counted.newest:
@@ -203,6 +216,9 @@ class Compiler:
                 if arc not in self._closed:
                     alike.setdefault(passes(arc, self._plan) or ALL, []).append(member.name)
             rows = {tuple(names): self._arc(group.tail, names[0], count) for names in alike.values()}
+            if self.known.careful:
+                members = {member.name: member for member in group.members}
+                rows = {names: self._safe_rows([members[n] for n in names], frame) for names, frame in rows.items()}
             self._windowed |= self._slicer(group, rows)
         return self._windowed[aggregate.name]
 
@@ -211,6 +227,7 @@ class Compiler:
         if aggregate.name not in self._windowed:
             (tail,), (arc,) = aggregate.inputs, self._graph.arcs_into(aggregate.name)
             rows = None if arc in self._closed else self._arc(tail, aggregate.name, count)
+            rows = self._safe_rows([aggregate], rows) if self.known.careful and rows is not None else rows
             self._windowed[aggregate.name] = self._counter(aggregate, rows)
         return self._windowed[aggregate.name]
 
@@ -258,7 +275,7 @@ class Compiler:
             frame = self._tail_counted(arc, frame)
         elif count and arc not in self.counted.arcs:
             observation = self.counted.arcs[arc] = Observation()
-            metrics = ("count(1) AS rows", f"count_if({condition}) AS kept")
+            metrics = arc_metrics(self._graph, arc, condition, self.mask)
             frame = frame.observe(observation, *map(self.known.expression, metrics))
         if condition != ALL:
             frame = frame.where(self.known.expression(condition))
@@ -291,14 +308,28 @@ class Compiler:
             if count and by_window and source.name not in (self.counted.sources if at_once else self.counted.newest):
                 newest = Observation()
                 (self.counted.sources if at_once else self.counted.newest)[source.name] = newest
-            frame = dropped_raw(source, raw, columns, self._plan, self.known, newest=newest, at_once=at_once)
+            before = None
+            by_value = isinstance(self._plan.drops.get(source.name), Semantic)
+            if count and by_value and source.name not in self.counted.before:
+                before = self.counted.before[source.name] = Observation()
+            frame = dropped_raw(
+                source,
+                raw,
+                columns,
+                self._plan,
+                self.known,
+                newest=newest,
+                at_once=at_once,
+                before=before,
+                mask=self.mask,
+            )
         except AnalysisException as error:
             remedy = " Avro needs jt.local_session(kafka=True, avro=True)." if source.payload == "avro" else ""
             raise StartError(f"source {source.name!r}: {reason_of(error)}{remedy}") from error
         if count and source.name not in self.counted.sources:
             observation = self.counted.sources[source.name] = Observation()
             metrics = [*source_metrics(source, columns), *valued]
-            if source.name in self.timed and source.event_time is not None:
+            if source.event_time is not None:  # also where nothing needs it yet: an aggregate may come later
                 inside = "" if source.event_time in columns else f"{BODY}."
                 metrics.append(newest_metric(f"{inside}{quoted(source.event_time)}"))
             frame = frame.observe(observation, *map(self.known.expression, metrics))
@@ -322,6 +353,20 @@ class Compiler:
         if needed is None or name in self._whole:
             return frame
         return self.known.select(frame, [*(f"`{column}`" for column in needed), *self.known.hidden(name, frame)])
+
+    def _applied_with_care(self, operator: Operator, frames: list[DataFrame]) -> DataFrame:
+        """The same, without the rows on which the operator's expressions throw."""
+        safe, rows, rejecting = guarded(operator, frames[0])
+        if rejecting is None:
+            return self._applied(operator, frames)
+        self.rejecting[operator.name] = rejecting
+        return self._applied(safe, [rows, *frames[1:]]).drop(TRIED)
+
+    def _safe_rows(self, members: Sequence[Aggregate | CountAggregate], rows: DataFrame) -> DataFrame:
+        rows, rejecting = guarded_rows(members, rows)
+        if rejecting is not None:
+            self.rejecting[members[0].name] = rejecting
+        return rows
 
     def _applied(self, operator: Operator, frames: list[DataFrame]) -> DataFrame:
         """One operator on its input frames. Spark's complaint is passed on with the operator's name."""
@@ -373,6 +418,14 @@ class Compiler:
         clash = sorted((set(here) & set(static)) - set(join.on))
         if clash and join.how not in ("left_semi", "left_anti"):
             raise StartError(f"join {join.name!r}: both sides have column {clash[0]!r}: rename it on one side.")
+
+
+def arc_metrics(graph: Graph, arc: str, condition: str, mask: int) -> list[str]:
+    """What is observed of an inner arc's rows before its drop, in SQL: how many come, how many pass, and a sample of
+    the values by which they could be judged."""
+    at = graph.tracks.at(arc)
+    values = [] if at is None else value_metrics(0, quoted(at[1]), mask)
+    return ["count(1) AS rows", f"count_if({condition}) AS kept", *values]
 
 
 def _united(frames: list[DataFrame], columns: list[tuple[str, ...]]) -> DataFrame:

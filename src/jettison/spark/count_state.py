@@ -25,6 +25,7 @@ from jettison.network.operators import CountAggregate
 from jettison.spark.count_slices import CountShape, closes, live, results, sliced
 from jettison.spark.files import Folder
 from jettison.spark.observed import observed
+from jettison.spark.presence import Presence
 from jettison.spark.slice_log import SlicePart, SliceRecord, check_shape
 from jettison.spark.slice_store import Failing, SliceStore, explained
 from jettison.spark.slices import SLICE
@@ -37,11 +38,18 @@ _MUCH_MORE = 2
 class CountState:
     """What the aggregates of counted windows keep in the checkpoint."""
 
-    def __init__(self, spark: SparkSession, folder: Folder, path: str, shapes: Mapping[str, CountShape]) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        folder: Folder,
+        path: str,
+        shapes: Mapping[str, CountShape],
+        presence: Presence | None = None,
+    ) -> None:
         self.shapes = shapes
         self.store = SliceStore(spark, folder, path, shapes, threads=1, called="jettison-counts")
         for name, shape in shapes.items():
-            check_shape(self.store.logs[name].latest(), shape.told())
+            check_shape(self.store.logs[name].latest(), shape.told(), presence)
 
     def close(self) -> None:
         self.store.close()
@@ -70,7 +78,7 @@ class BatchCounts:
 
     def __call__(self, aggregate: CountAggregate, rows: DataFrame | None) -> DataFrame:
         """Keep what comes to an aggregate; the results of the windows that it completes."""
-        name, began = aggregate.name, time.time()
+        name, began = aggregate.name, time.perf_counter()
         shape, parts = self._state.shapes[name], self._parts(name)
         if _due(parts):
             self._merging[name] = self._store.submit(self._merge, shape, parts)
@@ -78,7 +86,7 @@ class BatchCounts:
         if rows is not None:
             with explained(name, self._batch):
                 self._new[name], closing = self._append(shape, rows, parts)
-            self.parts_ms[name] = 1000 * (time.time() - began)
+            self.parts_ms[name] = 1000 * (time.perf_counter() - began)
         if not closing:
             self.quiet |= {name}
             return self._nothing(shape)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
 
 from jettison.network.estimates import WEIGHT
 from jettison.network.schema import quoted
@@ -27,6 +28,10 @@ LOOK = "_jt_look"
 """What a drop judges by (a value, a key, the time), where it had to be parsed for that; with a number."""
 JUDGED = "_jt_judged"
 """Whether a row passes, where that is counted and then asked for."""
+_EPOCH = datetime(1970, 1, 1)
+FIRST_US, END_US = ((datetime(year, 1, 1) - _EPOCH) // timedelta(microseconds=1) for year in (2, 9999))
+"""Event times before year 2, or from 9999 on, are in no window: they stand for "none" or "for ever", the end of a
+window that they are in may be no time any more, and one that is believed would close all windows."""
 ALL = "true"
 """The condition that every row meets."""
 RECORD = ("_jt_topic", "_jt_partition", "_jt_offset")
@@ -41,15 +46,36 @@ def arc_seed(arc: str) -> int:
     return int.from_bytes(hashlib.blake2b(arc.encode(), digest_size=4).digest(), "big")
 
 
+def changing(value: object, beside: str) -> str:
+    """A number that changes from batch to batch, in SQL, so that the code around it is not compiled anew.
+
+    `beside` is a number that is at hand; where it is null, so is this. With `array[index]` Spark would throw there:
+    a null index is -1 where Spark shares a part of an expression, and in ANSI mode such an index is an error.
+
+    >>> changing("7L", "_jt_slice")
+    'get(array(7L), int(_jt_slice & 0))'
+    """
+    return f"get(array({value}), int({beside} & 0))"
+
+
+def placeable(time: str) -> str:
+    """The condition, in SQL, under which an event time can be put into a window: it is in the years 2 to 9998.
+
+    Rows whose time is not count as rows without one.
+    """
+    moment = f"unix_micros(CAST({time} AS timestamp))"
+    return f"coalesce({moment} >= {FIRST_US}L AND {moment} < {END_US}L, false)"
+
+
 def keeps(arc: str, drop: Drop, column: Callable[[str], str] = quoted) -> str:
     """The condition, in SQL, under which a row passes the drop on an arc, never null; `column` is a column's SQL there.
 
     >>> from jettison.plan.plan import Random
     >>> keeps("trips", Random(0.25))
-    'shiftrightunsigned(xxhash64(_jt_id, 4148347162L), 44) < array(262144)[int(_jt_id & 0)]'
+    'shiftrightunsigned(xxhash64(_jt_id, 4148347162L), 44) < get(array(262144), int(_jt_id & 0))'
     >>> from jettison.plan.plan import ByKey
     >>> keeps("trips", ByKey(("zone",), 0.25, "trips"))
-    'shiftrightunsigned(xxhash64(string(`zone`), 4148347162L), 44) < array(262144)[int(_jt_id & 0)]'
+    'shiftrightunsigned(xxhash64(string(`zone`), 4148347162L), 44) < get(array(262144), int(_jt_id & 0))'
     """
     if isinstance(drop, Window):
         return is_needed(drop, column=column)
@@ -63,9 +89,9 @@ def keeps(arc: str, drop: Drop, column: Callable[[str], str] = quoted) -> str:
         return f"{drawn} < {_share_of_group(drop, column)}"
     if isinstance(drop, Semantic):
         shares = ", ".join(str(round(share * 2**_BITS)) for share in drop.keeps)
-        return f"{drawn} < array({shares})[{cell(drop.bounds, f'try_cast({column(drop.column)} AS double)')}]"
+        return f"{drawn} < get(array({shares}), {cell(drop.bounds, f'try_cast({column(drop.column)} AS double)')})"
     share = drop.keep * drop.of if isinstance(drop, ByKey) else drop.keep
-    return f"{drawn} < array({round(share * 2**_BITS)})[int({IDENTITY} & 0)]"
+    return f"{drawn} < {changing(round(share * 2**_BITS), IDENTITY)}"
 
 
 def weight(drop: Drop | None, before: str | None = None) -> str:
@@ -75,7 +101,7 @@ def weight(drop: Drop | None, before: str | None = None) -> str:
 
     >>> from jettison.plan.plan import Random
     >>> weight(Random(0.25)), weight(None)
-    ('array(4.0D)[int(_jt_id & 0)]', '1D')
+    ('get(array(4.0D), int(_jt_id & 0))', '1D')
     """
     if not isinstance(drop, Random | Stratified) or drop.keep == 0:
         return before or "1D"
@@ -83,7 +109,7 @@ def weight(drop: Drop | None, before: str | None = None) -> str:
     if isinstance(drop, Stratified):
         factor = f"({float(2**_BITS)}D / {_share_of_group(drop, quoted)})"
     else:
-        factor = f"array({2**_BITS / round(drop.keep * 2**_BITS)}D)[int({IDENTITY} & 0)]"
+        factor = changing(f"{2**_BITS / round(drop.keep * 2**_BITS)}D", IDENTITY)
     return factor if before is None else f"{before} * {factor}"
 
 
@@ -95,7 +121,7 @@ def group_hash(columns: Sequence[str]) -> str:
 
 def _share_of_group(drop: Stratified, column: Callable[[str], str]) -> str:
     """The share of a row's group, in parts of 2^20, in SQL: found at the place that the last bits of its hash say."""
-    rest = f"array({_parts(drop.rest)})[int({IDENTITY} & 0)]"
+    rest = changing(_parts(drop.rest), IDENTITY)
     if not drop.groups:
         return rest
     slots = drop.slots
@@ -103,10 +129,10 @@ def _share_of_group(drop: Stratified, column: Callable[[str], str]) -> str:
     for group, share in drop.groups:
         keys[group % slots], shares[group % slots] = str(group), str(_parts(share))
     hashed = group_hash([column(name) for name in drop.columns])
-    place = f"int({hashed} & array({slots - 1}L)[int({IDENTITY} & 0)])"
+    place = f"int({hashed} & {changing(f'{slots - 1}L', IDENTITY)})"
     # one text that Spark takes apart once, instead of thousands of numbers in every step of its analysis
     keyed, shared = (
-        f"CAST(split('{','.join(each)}', ',') AS array<{kind}>)[{place}]"
+        f"get(CAST(split('{','.join(each)}', ',') AS array<{kind}>), {place})"
         for each, kind in ((keys, "bigint"), (shares, "int"))
     )
     return f"IF({keyed} = {hashed}, {shared}, {rest})"
@@ -122,10 +148,10 @@ def is_fresh(since_s: float, time: str = TIME) -> str:
     It asks for the time alone, so that of a backlog nothing else is parsed, not even what identifies a row.
 
     >>> is_fresh(12.5)
-    'coalesce(unix_micros(_jt_time) >= array(12500000L)[int(unix_micros(_jt_time) & 0)], true)'
+    'coalesce(unix_micros(_jt_time) >= get(array(12500000L), int(unix_micros(_jt_time) & 0)), true)'
     """
     moment = f"unix_micros({time})"
-    return f"coalesce({moment} >= array({round(1e6 * since_s)}L)[int({moment} & 0)], true)"
+    return f"coalesce({moment} >= {changing(f'{round(1e6 * since_s)}L', moment)}, true)"
 
 
 def is_needed(drop: Window, time: str = TIME, column: Callable[[str], str] = quoted) -> str:
@@ -139,20 +165,21 @@ def is_needed(drop: Window, time: str = TIME, column: Callable[[str], str] = quo
     value = None if drop.column is None else column(drop.column)
     if drop.of is not None:
         fate = drop.fates.get(drop.of)
-        return ALL if fate is None else _is_kept(fate, START if fate.counts_rows else moment, value)
+        return ALL if fate is None else is_kept(fate, START if fate.counts_rows else moment, value)
     if drop.needed is None:
         return ALL
-    # `get`, as an index that is null is -1 where Spark shares a part of an expression
     edges = (drop.needed.low_us, drop.needed.high_us, *drop.needed.sure_us)
-    low, high, sure, until = (f"get(array({edge}L), int({moment} & 0))" for edge in edges)
-    granule = f"(({moment} - {low}) div {drop.needed.granule_us}L)"
+    low, high, sure, until = (changing(f"{edge}L", moment) for edge in edges)
+    # of times at the ends of their type neither the difference nor the word's number is there: they are needed
+    granule = f"(try_subtract({moment}, {low}) div {drop.needed.granule_us}L)"
     cells = next((each.apart for each in drop.fates.values() if each.apart is not None), None)
     if value is not None and cells is not None and drop.parts:
         kinds, words = _kinds(cells, value, [_words(each) for each in drop.parts])
         words = f"get({words}, {kinds})"
     else:
         words = _words(drop.needed)
-    bit = f"shiftright(get({words}, int({granule} div {WORD_BITS}L)), int({granule} % {WORD_BITS}L)) & 1L"
+    word = f"get({words}, try_cast({granule} div {WORD_BITS}L AS int))"
+    bit = f"shiftright({word}, int({granule} % {WORD_BITS}L)) & 1L"
     judged = f"coalesce({moment} < {low} OR {moment} >= {high} OR ({bit}) = 1L, true)"
     # IF, as of OR Spark may work out parts of the right side for every row
     return f"IF({moment} >= {sure} AND {moment} < {until}, true, {judged})"
@@ -181,7 +208,7 @@ def named_cell(names: Sequence[str], value: str) -> str:
     return f"CASE string({value}) {cases} ELSE {len(names)} END"
 
 
-def _is_kept(fate: Fate, moment: str, value: str | None) -> str:
+def is_kept(fate: Fate, moment: str, value: str | None) -> str:
     """Whether a fate keeps the window that starts at a moment: the last segment that has begun there judges."""
     if not fate.schedule.segments and not fate.schedule.groups:
         return ALL

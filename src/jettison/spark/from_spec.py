@@ -22,12 +22,13 @@ def start_spec(
     spec: Spec,
     spark: SparkSession,
     *,
-    shedding: bool = True,
+    shedding: bool | str | None = None,
     shedder: str | None = None,
+    metrics: str | int | None = None,
     metrics_port: int | None = None,
     live: bool = False,
 ) -> Run:
-    """Run what a file declares; `shedder` in place of the file's.
+    """Run what a file declares; `shedding` and `shedder` in place of the file's.
 
     Costs are measured on the first batch: the file's `profile` is for planning only.
 
@@ -44,12 +45,14 @@ def start_spec(
         headroom=places.headroom,
         checkpoint=places.checkpoint,
         retention=places.retention,
-        shedding=shedding,
+        shedding=places.shedding if shedding is None else shedding,
+        catch_up=places.catch_up,
         shedder=shedder or places.shedder,
         stale=places.stale,
         statics=statics,
         rejects=None if places.rejects is None else _sink(places.rejects),
         on_shed={name: _sink(place) for name, place in places.on_shed.items()},
+        metrics=metrics,
         metrics_port=metrics_port,
         live=live,
         spark=spark,
@@ -111,6 +114,6 @@ def _sink(sink: Target) -> Sink:
     if isinstance(sink, Stored):
         return FormatSink(sink.format, dict(sink.options))
     if sink.kind == "parquet":
-        return parquet(str(sink.setting))
+        return parquet(str(sink.setting), on_other_run=sink.on_other_run)
     make = console if sink.kind == "console" else memory
     return make() if sink.setting is None else make(int(sink.setting))

@@ -26,10 +26,11 @@ from pyspark.sql.types import DoubleType, IntegerType, LongType, StringType, Str
 from jettison.errors import NetworkError
 from jettison.network.fields import Field, fields_to_dict
 from jettison.network.rates import Rate
+from jettison.spark.connect import refuse_connect
 from jettison.spark.generator_columns import record_batches
 from jettison.spark.generator_options import GeneratorOptions
 
-_SOURCE = "jettison"
+SOURCE = "jettison"
 _CLOSED_LOOP_ROWS_PER_BATCH = 100_000
 _SPARK_TYPES = {
     "int": IntegerType(),
@@ -73,7 +74,7 @@ def generate(
     """
     given = {"rows_per_batch": rows_per_batch, "limit_rows": limit_rows, "start_us": start_us}
     options = _options(spark, fields, rate, seed, partitions, given)
-    return spark.readStream.format(_SOURCE).options(**options).load()
+    return spark.readStream.format(SOURCE).options(**options).load()
 
 
 def generated(
@@ -94,7 +95,7 @@ def generated(
     given = {"from_row": from_row, "to_row": to_row, "start_us": start_us}
     options = _options(spark, fields, rate, seed, partitions, given)
     GeneratorReader(GeneratorOptions.of(options))
-    return spark.read.format(_SOURCE).options(**options).load()
+    return spark.read.format(SOURCE).options(**options).load()
 
 
 def _options(
@@ -105,6 +106,13 @@ def _options(
     partitions: int | None,
     given: Mapping[str, int | None],
 ) -> dict[str, str]:
+    refuse_connect({"the session of generated rows": spark})
+    if not isinstance(spark, SparkSession):
+        raise NetworkError(f"generated rows: spark is {spark!r}: give a SparkSession, such as jt.local_session().")
+    if not isinstance(fields, Mapping) or not all(isinstance(each, Field) for each in fields.values()):
+        raise NetworkError(f"generated rows: fields are {fields!r}: give a mapping of columns, such as TAXI.")
+    if rate is not None and not hasattr(rate, "to_dict"):
+        raise NetworkError(f"generated rows: rate is {rate!r}: give a rate, such as Constant(5).")
     if spark not in _registered:
         spark.dataSource.register(GeneratorSource)
         _registered.add(spark)
@@ -144,7 +152,7 @@ class GeneratorSource(DataSource):
     @classmethod
     def name(cls) -> str:
         """What to give to `format`."""
-        return _SOURCE
+        return SOURCE
 
     def schema(self) -> StructType:
         """One column for each field."""

@@ -14,7 +14,7 @@ from jettison.network.schema import quoted
 from jettison.plan.plan import Cells, Plan
 from jettison.plan.stratified import MOST_GROUPS
 from jettison.spark.compile import Compiler
-from jettison.spark.drops import group_hash, named_cell
+from jettison.spark.drops import changing, group_hash, named_cell
 from jettison.spark.known import Known
 from jettison.spark.slices import MORE_ROWS, ROWS, Shape
 from jettison.statistics.samples import GroupSample
@@ -71,7 +71,7 @@ def count_groups(
 def _metrics(size: str, group: str, batch_rows: int) -> list[str]:
     least = max(1.0, batch_rows / (2 * MOST_GROUPS))
     # in an array, so that a number that changes is no reason to compile anew; as a text, which an observation can hold
-    large = f"{size} >= array({least}D)[int({ROWS} & 0)]"
+    large = f"{size} >= {changing(f'{least}D', ROWS)}"
     told = f"collect_list(IF({large}, concat({group}, ':', round({size}, 1)), NULL))"
     return [f"sum({size}) AS group_rows", f"array_join({told}, ',') AS group_sizes"]
 

@@ -25,11 +25,13 @@ from pyspark.sql.types import StructType
 from jettison.errors import CheckpointError, JettisonError, SinkError
 from jettison.network.band import Part, in_reach, to_merge, watermark_us
 from jettison.network.operators import StreamJoin
-from jettison.spark.drops import HIDDEN, IDENTITY, TIME
+from jettison.spark.describe import part as described_part
+from jettison.spark.drops import HIDDEN, IDENTITY, TIME, changing
 from jettison.spark.files import Folder, as_it_stands
 from jettison.spark.join_log import SIDES, Record, Side
 from jettison.spark.join_reach import Seen, horizon, told
 from jettison.spark.pairs import paired, waiting
+from jettison.spark.presence import Presence
 from jettison.spark.reasons import reason_of
 from jettison.spark.state_log import StateLog
 
@@ -57,14 +59,21 @@ class _Merged:
 class JoinState:
     """What the joins of a network keep in the checkpoint."""
 
-    def __init__(self, spark: SparkSession, folder: Folder, path: str, schemas: Schemas) -> None:
+    def __init__(
+        self, spark: SparkSession, folder: Folder, path: str, schemas: Schemas, presence: Presence | None = None
+    ) -> None:
         self._spark = spark
         self._path = path
         self._schemas = schemas
         self._logs = {name: StateLog(folder, "join", name, Record.from_json) for name in schemas}
         self._pool = ThreadPoolExecutor(2, thread_name_prefix="jettison-join")
         for name, log in self._logs.items():
-            _check_shape(name, log.latest(), schemas[name])
+            try:
+                _check_shape(name, log.latest(), schemas[name])
+            except CheckpointError as error:
+                if presence is None or not presence.unnamed(name):
+                    raise
+                presence.begin_anew(name, str(error).partition(": declare")[0])
 
     def close(self) -> None:
         self._pool.shutdown(wait=False)
@@ -194,7 +203,8 @@ class JoinState:
         metrics = ("count(1) AS rows", f"min({at}) AS from_us", f"max({at}) AS to_us", f"{late} AS late")
         seen = Observation()
         observed = rows.observe(seen, *map(F.expr, metrics))
-        observed.write.mode("overwrite").parquet(f"{self._path}/{join.name}/{name}")
+        with described_part(self._spark, f"{'merging ' if level else ''}rows that wait at {join.name}"):
+            observed.write.mode("overwrite").parquet(f"{self._path}/{join.name}/{name}")
         found: dict[str, Any] = seen.get
         if not found["rows"]:
             return _Written(name, None)
@@ -212,10 +222,10 @@ class BatchJoins:
     kept: dict[str, Record | None] = field(default_factory=dict)
 
     def __call__(self, join: StreamJoin, left: DataFrame | None, right: DataFrame | None) -> DataFrame:
-        began = time.time()
+        began = time.perf_counter()
         found = self.state.joined(join, self.batch, (left, right))
         pairs, self.late[join.name], self.kept[join.name] = found
-        self.parts_ms[join.name] = 1000 * (time.time() - began)
+        self.parts_ms[join.name] = 1000 * (time.perf_counter() - began)
         return pairs
 
     def finish(self, seen: Seen) -> None:
@@ -263,4 +273,4 @@ def _shown(schema: StructType) -> str:
 
 def _number(value: int) -> str:
     """A number that changes from batch to batch, in SQL, so that the code around it is not compiled anew."""
-    return f"array({value}L)[int({IDENTITY} & 0)]"
+    return changing(f"{value}L", IDENTITY)

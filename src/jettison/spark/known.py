@@ -20,6 +20,8 @@ class Known:
 
     names: dict[str, tuple[str, ...]] = field(default_factory=dict)
     parsed: dict[str, Column] = field(default_factory=dict)
+    careful: bool = False
+    """Whether expressions are tried first, as one has failed on some row; see `guarded`."""
 
     def columns(self, key: str, frame: DataFrame) -> tuple[str, ...]:
         if key not in self.names:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jettison.plan.plan import Plan
+from jettison.plan.reasons import STALE_UNREAD, UNREAD, reason_on
 from jettison.spark.batch_files import BatchFiles
 from jettison.spark.files import Folder
 from jettison.spark.offsets import Offsets
@@ -24,7 +25,7 @@ class Logged:
 
     Of Kafka, by source: records that were gone, the topics' identities, the range that was read where it was not
     Spark's own (a topic made anew, records passed over), how many records were passed over unread, and how many of
-    those were stale.
+    those were stale. `would` is the plan of a dry run, which is not obeyed.
     """
 
     batch: int
@@ -37,6 +38,9 @@ class Logged:
     ends: Mapping[str, Offsets] = field(default_factory=dict)
     skipped: Mapping[str, int] = field(default_factory=dict)
     stale: Mapping[str, int] = field(default_factory=dict)
+    would: Plan | None = None
+    network: str = ""
+    """The identity of the network that it was made for; plans from before that was written have none."""
 
 
 _RESTORE_PLAN = (
@@ -58,9 +62,12 @@ class PlanLog:
     def write(self, logged: Logged) -> None:
         content = {"batch": logged.batch, "rows": dict(logged.rows), "plan": logged.plan.to_dict()}
         content["offsets"] = list(logged.offsets)
+        content |= {"network": logged.network} if logged.network else {}
         kafka = {"gone": logged.gone, "ids": logged.ids, "begins": logged.begins, "ends": logged.ends}
         kafka |= {"skipped": logged.skipped, "stale": logged.stale}
         content |= {name: value for name, value in kafka.items() if value}
+        if logged.would is not None:
+            content["would"] = logged.would.to_dict()
         self.files.write(logged.batch, content)
 
     def read(self, batch: int) -> Logged | None:
@@ -70,7 +77,9 @@ class PlanLog:
         try:
             kafka = {name: content.get(name, {}) for name in ("gone", "ids", "begins", "ends", "skipped", "stale")}
             plan, offsets = Plan.from_dict(content["plan"]), tuple(content["offsets"])
-            return Logged(content["batch"], plan, content["rows"], offsets, **kafka)
+            would = None if "would" not in content else Plan.from_dict(content["would"])
+            network = content.get("network", "")
+            return Logged(content["batch"], plan, content["rows"], offsets, **kafka, would=would, network=network)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             remedy = _RESTORE_PLAN.format(batch=batch)
             raise damaged(self._folder, f"plans/{batch}.json", f"the plan of batch {batch}", error, remedy) from error
@@ -80,9 +89,13 @@ class PlanLog:
 
 
 class Ledger:
-    """What was shed, where, when and why: rows of (batch, arc, rows_in, rows_shed, reason, plan_row)."""
+    """What was shed, where, when and why: rows of (batch, arc, rows_in, rows_shed, reason, plan_row), and in a dry run
+    how many rows would have been (rows_would_shed)."""
 
-    COLUMNS = "batch long, arc string, rows_in long, rows_shed long, reason string, plan_row double"
+    COLUMNS = (
+        "batch long, arc string, rows_in long, rows_shed long, reason string, plan_row double, rows_would_shed long"
+    )
+    NAMES = tuple(column.split()[0] for column in COLUMNS.split(", "))
 
     def __init__(self, folder: Folder) -> None:
         self.files = BatchFiles(folder, "ledger", "the ledger", _RESTORE_LEDGER)
@@ -103,18 +116,24 @@ def shed_entries(sample: BatchSample, plan: Plan) -> list[dict[str, Any]]:
             "arc": arc,
             "rows_in": rows,
             "rows_shed": rows - kept,
-            "reason": plan.reason if rows > kept else "",
+            "reason": reason_on(plan, arc) if rows > kept else "",
             "plan_row": plan.row,
         }
         for arc, (rows, kept) in sample.arcs.items()
     ]
+    for arc, (rows, shed) in sample.would.items():
+        entry = {"batch": sample.batch, "arc": arc, "rows_in": rows, "rows_shed": 0, "reason": plan.reason}
+        entries.append({**entry, "plan_row": plan.row, "rows_would_shed": shed})
     for source, count in sample.rejected.items():
         if count:
             rejected = {"rows_in": sample.rows_in[source], "rows_shed": count, "reason": "does not parse"}
             entries.append({"batch": sample.batch, "arc": source, **rejected, "plan_row": plan.row})
+    for operator, count in sample.unfit.items():
+        rejected = {"rows_in": sum(sample.rows_in.values()), "rows_shed": count, "reason": "an expression failed"}
+        entries.append({"batch": sample.batch, "arc": operator, **rejected, "plan_row": plan.row})
     for source, skipped in sample.skipped.items():
         stale = sample.stale.get(source, 0)
-        for count, reason in ((stale, "stale, passed over unread"), (skipped - stale, "passed over unread")):
+        for count, reason in ((stale, STALE_UNREAD), (skipped - stale, UNREAD)):
             if count:
                 unread = {"rows_in": sample.rows_in[source] + skipped, "rows_shed": count, "reason": reason}
                 entries.append({"batch": sample.batch, "arc": source, **unread, "plan_row": plan.row})

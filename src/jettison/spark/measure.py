@@ -13,11 +13,11 @@ from jettison.network.operators import Output, Source
 from jettison.network.schema import quoted
 from jettison.network.slices import complete_after_us
 from jettison.plan.plan import Plan
-from jettison.spark.compile import Compiler, newest_place, tail_place
+from jettison.spark.compile import Compiler, arc_metrics, before_place, newest_place, tail_place
 from jettison.spark.drops import ALL, IDENTITY, TIME, passes
 from jettison.spark.observed import observed_if_at_all, observed_within
 from jettison.spark.raw import dropped_raw, newest_metric
-from jettison.spark.values import value_metrics, value_samples, valued_columns
+from jettison.spark.values import value_metrics, value_sample, value_samples, valued_columns
 from jettison.statistics.samples import LATENCY_QUANTILES, FailedWindows, GroupSample, OutputSample, ValueSample
 
 _SAMPLE_MASK = 63
@@ -31,21 +31,28 @@ class Measured:
     arcs: dict[str, tuple[int, int]] = field(default_factory=dict)
     outputs: dict[str, OutputSample] = field(default_factory=dict)
     rejected: dict[str, int] = field(default_factory=dict)
+    unfit: dict[str, int] = field(default_factory=dict)
     timeless: dict[str, int] = field(default_factory=dict)
     values: dict[str, ValueSample] = field(default_factory=dict)
     late: dict[str, int] = field(default_factory=dict)
     failed: dict[str, FailedWindows] = field(default_factory=dict)
+    withheld: dict[str, int] = field(default_factory=dict)
     parts_ms: dict[str, float] = field(default_factory=dict)
     groups: dict[str, GroupSample] = field(default_factory=dict)
+    timeless_in: dict[str, int] = field(default_factory=dict)
+    unneeded: dict[str, int] = field(default_factory=dict)
+    windows: dict[str, tuple[float, float]] = field(default_factory=dict)
+    watermark_us: dict[str, int] = field(default_factory=dict)
+    before: dict[str, ValueSample] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Written:
-    """An output's job that is done."""
+    """An output's job that is done: how long it took, and when it ended by the wall clock, as event times are."""
 
     observation: Observation
     timed: bool
-    started_s: float
+    took_ms: float
     ended_s: float
 
 
@@ -57,11 +64,11 @@ def output_metrics(graph: Graph, output: Output, *, timed: bool) -> list[str]:
     if not timed:
         return ["count(1) AS rows", *values]
     inner = ", ".join(f"{1 - share:.2f}" for share in LATENCY_QUANTILES[1:-1])
-    sampled = f"CASE WHEN {IDENTITY} & {_SAMPLE_MASK} = 0 THEN unix_micros({TIME}) END"
+    sampled = f"CASE WHEN {IDENTITY} & {_SAMPLE_MASK} = 0 THEN unix_micros(CAST({TIME} AS timestamp)) END"
     return [
         "count(1) AS rows",
-        f"min({TIME}) AS oldest",
-        f"max({TIME}) AS newest",
+        f"unix_micros(CAST(min({TIME}) AS timestamp)) AS oldest",  # as a number: not every time is one in Python
+        f"unix_micros(CAST(max({TIME}) AS timestamp)) AS newest",
         f"percentile_approx({sampled}, array({inner}), {_ACCURACY}) AS times",
         *values,
     ]
@@ -92,6 +99,16 @@ class Measuring:
                 found[name] = int(seen["newest"])
         return found
 
+    def seen_us(self, newest_us: Mapping[str, int], in_slices_us: int | None) -> dict[str, int]:
+        """How far event times have got at every source, whoever reads it: `newest_us`, or what slices tell of the only
+        source, or else what its kept rows tell."""
+        found = dict(newest_us)
+        for source in self._graph.sources:
+            if source.name not in found and source.event_time is not None:
+                seen = in_slices_us if in_slices_us is not None else self._counts(source.name).get("newest")
+                found |= {} if seen is None else {source.name: int(seen)}
+        return found
+
     def measured(self, finished: Mapping[str, Written]) -> Measured:
         """What sources, arcs and outputs tell, once all outputs are written."""
         measured = Measured()
@@ -100,6 +117,9 @@ class Measuring:
         for arc in self._counted.arcs:
             seen = self._counts(arc) or self._arc_again(arc)
             measured.arcs[arc] = (seen.get("rows", 0), seen.get("kept", 0))
+            sample = value_sample(0, seen)
+            if sample is not None:
+                measured.before[arc] = sample
         for output in self._graph.outputs:
             if output.name in finished:
                 self._add_output(measured, output, finished[output.name])
@@ -129,6 +149,10 @@ class Measuring:
         measured.rejected[name] = seen.get("rejected", 0)
         measured.timeless[name] = seen.get("timeless", 0)
         measured.values |= value_samples(self._graph, name, seen)
+        if name in self._counted.before:
+            looked = value_sample(0, self._counts(before_place(name)) or self._before_again(source))
+            if looked is not None:
+                measured.before[name] = looked
 
     def _add_output(self, measured: Measured, output: Output, written: Written) -> None:
         seen = observed_if_at_all(written.observation)
@@ -139,7 +163,7 @@ class Measuring:
         for arc in self._graph.arcs_into(output.name):
             if passes(arc, self._plan) == ALL:
                 measured.arcs[arc] = (seen.get("rows", 0), seen.get("rows", 0))
-        measured.parts_ms[output.name] = 1000 * (written.ended_s - written.started_s)
+        measured.parts_ms[output.name] = written.took_ms
 
     def _counts(self, place: str) -> dict[str, Any]:
         """What was counted at a source or an arc."""
@@ -169,19 +193,28 @@ class Measuring:
 
     def _arc_again(self, arc: str) -> dict[str, Any]:
         """What reached an arc and passed its drop, where the sink below did not look at its rows."""
-        metrics = ("count(1) AS rows", f"count_if({passes(arc, self._plan)}) AS kept")
+        metrics = arc_metrics(self._graph, arc, passes(arc, self._plan) or ALL, self._compiler.mask)
         row = self._compiler.operator(arc.rpartition(">")[0]).selectExpr(*metrics).first()
         return {} if row is None else row.asDict()
 
-    def _dropped_raw(self, source: Source, newest: Observation | None = None) -> DataFrame:
-        raw = self._raw[source.name]
-        return dropped_raw(source, raw, raw.columns, self._plan, self._compiler.known, newest=newest)
+    def _before_again(self, source: Source) -> dict[str, Any]:
+        """The values before a drop, where no row passed and Spark cut off what was observed before it."""
+        before = Observation()
+        self._dropped_raw(source, before=before).count()
+        return observed_if_at_all(before)
+
+    def _dropped_raw(
+        self, source: Source, newest: Observation | None = None, before: Observation | None = None
+    ) -> DataFrame:
+        raw, mask = self._raw[source.name], self._compiler.mask
+        known = self._compiler.known
+        return dropped_raw(source, raw, raw.columns, self._plan, known, newest=newest, before=before, mask=mask)
 
 
 def _latency_ms(seen: Mapping[str, Any], ended_s: float) -> tuple[float, ...] | None:
     if seen.get("oldest") is None:
         return None
-    oldest_s, newest_s = seen["oldest"].timestamp(), seen["newest"].timestamp()
+    oldest_s, newest_s = seen["oldest"] / 1e6, seen["newest"] / 1e6
     times = seen.get("times")
     if times is None:
         inner = [newest_s - share * (newest_s - oldest_s) for share in LATENCY_QUANTILES[1:-1]]

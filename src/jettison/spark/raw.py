@@ -5,7 +5,7 @@ What a drop judges by is parsed alone, where that can be done: of a record that 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame, Observation
 
@@ -26,8 +26,10 @@ from jettison.spark.drops import (
     is_needed,
     keeps,
     literal,
+    placeable,
 )
 from jettison.spark.known import Known
+from jettison.spark.values import value_metrics
 
 CORRUPT = "_jt_corrupt"
 BODY = "_jt_body"
@@ -61,12 +63,15 @@ def dropped_raw(
     shed: bool = False,
     newest: Observation | None = None,
     at_once: bool = False,
+    before: Observation | None = None,
+    mask: int = 0,
 ) -> DataFrame:
     """Raw rows that pass the input's drop, with their identity and, parsed behind the drop, the payload in a struct.
 
     With `shed`, the rows that do not pass. A value that the drop judges by is parsed alone, where that can be done.
     `newest` observes how far event times have got before a drop by window, which looks at them anyway; `at_once`, for
     sources without a payload, also all that is counted behind the drop: every observation looks at every row.
+    `before` observes the values that a drop by value judges by, of rows whose identity has none of the bits of `mask`.
     """
     early, late, looks = _conditions(source, columns, plan)
     if newest is not None and at_once:
@@ -79,6 +84,11 @@ def dropped_raw(
     moment = raw_time(source, columns)
     if newest is not None and moment is not None:
         frame = frame.observe(newest, known.expression(newest_metric(looks.get(moment, moment))))
+    drop = plan.drops.get(source.name)
+    value = judged_value(source, columns, drop.column, looks) if isinstance(drop, Semantic) else ""
+    parsed_first = value.startswith(BODY)
+    if before is not None and value and not parsed_first:
+        frame = frame.observe(before, *map(known.expression, value_metrics(0, value, mask)))
     if shed and not late:
         return _passing(frame, early, shed, known)
     if not shed:
@@ -89,6 +99,8 @@ def dropped_raw(
         frame = known.select(frame, ["*", f"{_body(source, columns)} AS {BODY}"])
     if newest is not None and moment is None:
         frame = frame.observe(newest, known.expression(newest_metric(f"{BODY}.{quoted(source.event_time or '')}")))
+    if before is not None and parsed_first:
+        frame = frame.observe(before, *map(known.expression, value_metrics(0, value, mask)))
     return _passing(frame, [*early, *late] if shed else late, shed, known)
 
 
@@ -132,9 +144,17 @@ def _conditions(source: Source, columns: Sequence[str], plan: Plan) -> tuple[lis
     return early, late, looks
 
 
+def judged_value(source: Source, columns: Sequence[str], column: str, looks: Mapping[str, str]) -> str:
+    """The value that a drop at a source judges by, in SQL; what was parsed alone for that by its hidden name."""
+    name = next(name for name, _ in source.schema if name.lower() == column.lower())
+    if name in columns or source.payload is None:
+        return quoted(name)
+    return looks.get(_alone(source, name), "") if source.payload == "json" else f"{BODY}.{quoted(name)}"
+
+
 def newest_metric(time: str) -> str:
     """The largest event time, in microseconds, in SQL."""
-    return f"max(unix_micros(CAST({time} AS timestamp))) AS newest"
+    return f"max(IF({placeable(time)}, unix_micros(CAST({time} AS timestamp)), NULL)) AS newest"
 
 
 def _judged_by(drop: Drop) -> tuple[str, ...]:
@@ -210,7 +230,8 @@ def parsed(source: Source, frame: DataFrame, columns: Sequence[str], known: Know
         frame = frame.where(known.expression(is_parsed(source)))
     chosen = [f"{sql} AS `{name}`" for name, sql in declared.items()]
     if source.event_time is not None:
-        chosen.append(f"{declared[source.event_time]} AS {TIME}")
+        moment = declared[source.event_time]
+        chosen.append(f"IF({placeable(moment)}, {moment}, NULL) AS {TIME}")
     return known.select(frame, [*chosen, IDENTITY])
 
 
@@ -224,6 +245,6 @@ def source_metrics(source: Source, columns: Sequence[str], passed: str = ALL) ->
         metrics.append(f"count_if(NOT {is_parsed(source)}) AS rejected")
     if source.event_time is not None:
         inside = source.event_time not in columns
-        missing = f"{BODY if inside else ''}{'.' if inside else ''}`{source.event_time}` IS NULL"
+        missing = "NOT " + placeable(f"{BODY if inside else ''}{'.' if inside else ''}`{source.event_time}`")
         metrics.append(f"count_if({missing}{f' AND {is_parsed(source)}' if inside else ''}) AS timeless")
     return metrics

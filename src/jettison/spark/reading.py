@@ -13,6 +13,7 @@ from jettison.errors import SourceError
 from jettison.network.graph import Graph
 from jettison.plan.plan import Plan
 from jettison.spark.checkpoint import Checkpoint
+from jettison.spark.describe import part as described_part
 from jettison.spark.footers import footer_rows
 from jettison.spark.kafka import hint, read_between
 from jettison.spark.logs import Logged
@@ -88,18 +89,22 @@ class Reader:
         """What a batch will read: from offsets where they count rows, else by a job."""
         offsets = self._offsets(batch)
         if offsets is None:
-            return Reading(count_rows(self._graph, frame))
+            return Reading(self._counted(frame))
         found = {name: self._kafka(name, batch, *offsets[name]) for name in self._topics}
         rows = {name: self._rows(index, *each) for index, (name, each) in enumerate(offsets.items()) if self._countable}
         rows |= {name: each.rows[name] for name, each in found.items() if each is not None}
         names = [source.name for source in self._graph.sources]
         if any(rows.get(name) is None for name in names):
             rows = {
-                **count_rows(self._graph, frame),
+                **self._counted(frame),
                 **{name: count for name, count in rows.items() if count is not None},
             }
         known = [each for each in found.values() if each is not None]
         return Reading({name: rows[name] or 0 for name in names}, **_merged(known))
+
+    def _counted(self, frame: DataFrame) -> dict[str, int]:
+        with described_part(self._spark, "counting rows"):
+            return count_rows(self._graph, frame)
 
     def _rows(self, index: int, start: Any, end: Any) -> int | None:
         """Rows of a source's batch without a job: as offsets count them, or as parquet files say."""
@@ -248,6 +253,6 @@ def _lost(source: str, what: str, batch: int) -> SourceError:
 def _merged(readings: Sequence[Reading]) -> dict[str, dict[str, Any]]:
     merged: dict[str, dict[str, Any]] = {"gone": {}, "ids": {}, "begins": {}, "ends": {}}
     for each in readings:
-        for part, content in merged.items():
-            content.update(getattr(each, part))
+        for name, content in merged.items():
+            content.update(getattr(each, name))
     return merged

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from jettison.errors import JettisonError
+
 _TRACEBACK = "Traceback (most recent call last):"
 
 
@@ -23,3 +28,19 @@ def reason_of(error: BaseException) -> str:
     else:
         thrown = [line.removeprefix(": ") for line in lines if line.startswith(": ")]
     return next(iter(thrown or lines), type(error).__name__).strip()
+
+
+def shown_cause(error: BaseException | None) -> BaseException | None:
+    """The cause to show below an error of ours: Python's own as it is, of Spark's only what a Python worker said.
+
+    The rest is a Java stack of a hundred lines, which `run.query.exception()` still has.
+
+    >>> shown_cause(Py4JError("An error occurred\\n: java.io.IOException: disk full\\n\\tat org.apache.spark.Task.run"))
+    >>> shown_cause(OSError("no space left"))
+    OSError('no space left')
+    """
+    if not isinstance(error, Py4JError | PySparkException):
+        return error
+    _, found, after = str(error).rpartition(_TRACEBACK)
+    said = [line for line in after.splitlines() if line.strip() and not line.lstrip().startswith("at ")]
+    return JettisonError("\n".join(["in a Python worker", found, *said])) if found else None

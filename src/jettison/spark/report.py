@@ -1,12 +1,15 @@
-"""What a run has done so far: totals, and per output how complete and how fresh it is."""
+"""What a run has done so far: totals, and per output how complete and how fresh it is. docs/figures.md defines each
+figure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from jettison.network.graph import Graph
+from jettison.plan.figures import BatchFigures, figures_of
 from jettison.plan.plan import Plan
+from jettison.statistics.account import Account, summed
 from jettison.statistics.arrival import TopicSample
 from jettison.statistics.latency import LatencyHistogram
 from jettison.statistics.samples import BatchSample, FailedWindows
@@ -18,7 +21,11 @@ _SHOWN_SHARES = (0.5, 0.95, 0.99, 1.0)
 class OutputReport:
     """One output: rows delivered, the share of its tuples that this is, its utility, its latency in milliseconds.
 
+    `delivered_share` is what came over what would have come without shedding, by the rows counted on every arc; of
+    windows that may be dropped whole, those kept over those closed. `utility` is what the QoS says of that share.
     `latency_utility` is what was left of the delivered tuples' utility at their age (1 where age does not matter).
+    `accuracy` is the share of source tuples that was processed for this output, and `account` says what became of the
+    others.
     """
 
     rows: int
@@ -26,11 +33,19 @@ class OutputReport:
     utility: float
     latency_ms: Mapping[str, float | None]
     latency_utility: float = 1.0
+    accuracy: float = 1.0
+    account: Account = field(default_factory=Account)
 
 
 @dataclass(frozen=True)
 class Report:
-    """Totals of a run. `print(report)` shows it as a table."""
+    """Totals of a run. `print(report)` shows it as a table.
+
+    `rows_in` counts source tuples that arrived, those skipped unread included. `rows_shed` counts drops: rows removed
+    where a drop stood, and those skipped. A row that two branches drop is two drops, so this is no share of `rows_in`:
+    that is `shed_share`. `results_shed` counts results of windows, which are no rows of a source.
+    `accounts` says by (source, output): read = processed + shed + rejected + late + skipped.
+    """
 
     network: str
     batches: int
@@ -48,6 +63,38 @@ class Report:
     rows_late: int = 0
     topics: Mapping[str, TopicSample] = field(default_factory=dict)
     failed: Mapping[str, FailedWindows] = field(default_factory=dict)
+    rows_would_shed: int = 0
+    would_deliver: Mapping[str, float] = field(default_factory=dict)
+    budget_ms: float = 0.0
+    mispredicted_batches: int = 0
+    infeasible_batches: int = 0
+    rows_skipped: int = 0
+    results_shed: int = 0
+    accounts: Mapping[tuple[str, str], Account] = field(default_factory=dict)
+
+    @property
+    def shed_share(self) -> float:
+        """Of the source tuples that outputs should have got, the share that was shed or skipped: the mean over all
+        (source, output), weighed by tuples, so it lies between the outputs' own shares."""
+        whole = summed(self.accounts.values())
+        return whole.lost_to_overload / whole.read if whole.read else 0.0
+
+    withheld: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def windows_withheld(self) -> int:
+        """Windows that an aggregate did not deliver because it has not seen them from their first row on: windows of
+        event time, one for all groups."""
+        return sum(self.withheld.values())
+
+    unfit: Mapping[str, int] = field(default_factory=dict)
+    """By operator: rows that it rejected, as one of its expressions failed on them."""
+
+    @property
+    def rows_unfit(self) -> int:
+        """Rows that operators rejected, as an expression failed on them; a row may be among them on several arcs."""
+        return sum(self.unfit.values())
 
     @property
     def windows_failed(self) -> int:
@@ -55,22 +102,30 @@ class Report:
         return sum(each.windows for each in self.failed.values())
 
     def __str__(self) -> str:
-        shed = self.rows_shed / self.rows_in if self.rows_in else 0.0
+        skipped = f", {self.rows_skipped:,} skipped unread" if self.rows_skipped else ""
+        over = f"{self.over_budget_batches} of {self.batches} batches over it"
+        if self.mispredicted_batches:
+            over += f" ({self.mispredicted_batches} although they were predicted to fit)"
         lines = [
             f"network {self.network}: {self.batches} batches in {self.seconds:.0f} s",
-            f"{self.rows_in:,} rows in, {self.rows_shed:,} shed on arcs ({shed:.1%} of rows in), "
-            f"{self.rows_rejected:,} rejected",
-            f"slowest batch {self.slowest_batch_ms:.0f} ms, {self.over_budget_batches} over budget; "
+            f"{self.rows_in:,} rows in; outputs lost {self.shed_share:.1%} of them to shedding "
+            f"({self.rows_shed:,} drops{skipped}); {self.rows_rejected:,} rejected",
+            f"slowest batch {self.slowest_batch_ms:.0f} ms, budget {self.budget_ms:.0f} ms, {over}; "
             f"plan row {self.plan.row:.1f} ({self.plan.reason})",
-            f"{'output':<14}{'rows':>12}{'delivered':>10}{'utility':>8}{'p50':>8}{'p95':>8}{'p99':>8}{'max':>8}",
+            f"{'output':<14}{'rows':>12}{'delivered':>10}{'utility':>8}{'shed':>7}"
+            f"{'p50':>8}{'p95':>8}{'p99':>8}{'max':>8}",
         ]
         for name, output in self.outputs.items():
             times = "".join(_shown(output.latency_ms[key]) for key in ("p50", "p95", "p99", "max"))
-            lines.append(f"{name:<14}{output.rows:>12,}{output.delivered_share:>10.1%}{output.utility:>8.3f}{times}")
-        for name, topic in self.topics.items():
+            shed = output.account.lost_to_overload / output.account.read if output.account.read else 0.0
             lines.append(
-                f"topic {name}: {topic.rows_per_s:,.0f} rows/s arrive, {topic.lag_rows:,} behind ({topic.lag_s:.1f} s)"
+                f"{name:<14}{output.rows:>12,}{output.delivered_share:>10.1%}{output.utility:>8.3f}{shed:>7.1%}{times}"
             )
+        for name, topic in self.topics.items():
+            behind = "for how long is not known: none arrive" if topic.lag_s is None else f"{topic.lag_s:.1f} s"
+            lines.append(f"topic {name}: {topic.rows_per_s:,.0f} rows/s arrive, {topic.lag_rows:,} behind ({behind})")
+        if self.results_shed:
+            lines.append(f"{self.results_shed:,} results of windows were dropped behind their aggregates")
         if self.rows_gone:
             lines.append(f"{self.rows_gone:,} records were gone from Kafka before they were read")
         if self.rows_late:
@@ -79,8 +134,22 @@ class Report:
             )
         for name, each in self.failed.items():
             lines.append(f"aggregate {name}: {each.windows:,} windows failed, their value is null ({each.reason})")
+        for name, count in self.withheld.items():
+            lines.append(f"aggregate {name}: {count:,} windows withheld, which it has not seen from the first row on")
+        lines += self.notes
+        for name, count in self.unfit.items():
+            lines.append(f"operator {name}: its expression failed on {count:,} rows, which are kept with the rejects")
         if self.rows_without_time:
             lines.append(f"{self.rows_without_time:,} rows have no event time: they count in no latency")
+        if self.would_deliver:
+            share = self.rows_would_shed / self.rows_in if self.rows_in else 0.0
+            outputs = ", ".join(f"{name} {kept:.1%}" for name, kept in self.would_deliver.items())
+            lines.append(
+                f"dry run: nothing was shed; {self.rows_would_shed:,} rows would have been, on arcs ({share:.1%} of "
+                f"rows in); outputs would have got: {outputs}"
+            )
+        if self.infeasible_batches:
+            lines.append(f"{self.infeasible_batches} of {self.batches} batches could not be brought within the budget")
         if self.infeasible:
             lines.append(f"cannot keep up: {self.infeasible}")
         return "\n".join(lines)
@@ -103,26 +172,41 @@ class Totals:
     timeless: int = 0
     gone: int = 0
     late: int = 0
+    unfit: dict[str, int] = field(default_factory=dict)
     topics: dict[str, TopicSample] = field(default_factory=dict)
     failed: dict[str, FailedWindows] = field(default_factory=dict)
+    withheld: dict[str, int] = field(default_factory=dict)
+    notes: Sequence[str] = ()
     slowest_ms: float = 0.0
     over_budget: int = 0
+    mispredicted: int = 0
+    infeasible: int = 0
+    skipped: int = 0
+    results_shed: int = 0
+    accounts: dict[tuple[str, str], Account] = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)
     latency: dict[str, LatencyHistogram] = field(default_factory=dict)
     _weighted: dict[str, float] = field(default_factory=dict)
     _worth: dict[str, float] = field(default_factory=dict)
-    _possible: dict[str, int] = field(default_factory=dict)
+    _possible: dict[str, float] = field(default_factory=dict)
+    _would_shed: int = 0
+    _would_weighted: dict[str, float] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        self._below = {source.name: self.graph.outputs_below(source.name) for source in self.graph.sources}
-
-    def add(self, sample: BatchSample, plan: Plan) -> None:
+    def add(self, sample: BatchSample, plan: Plan, figures: BatchFigures | None = None) -> None:
+        found = figures or figures_of(self.graph, sample, plan, budget_ms=self.budget_ms)
         skipped = sum(sample.skipped.values())
-        arrived = sum(sample.rows_in.values()) + skipped
         self.batches += 1
-        self.rows_in += arrived
-        self.rows_shed += sum(rows - kept for rows, kept in sample.arcs.values()) + skipped
+        self.rows_in += sum(sample.rows_in.values()) + skipped
+        self.rows_shed += sum(found.dropped.values()) + skipped
+        self.results_shed += sum(found.results_dropped.values())
+        self.skipped += skipped
+        self.mispredicted += found.mispredicted
+        self.infeasible += found.infeasible is not None
+        for key, account in found.accounts.items():
+            self.accounts[key] = self.accounts.get(key, Account()) + account
         self.rejected += sum(sample.rejected.values())
+        for name, count in sample.unfit.items():
+            self.unfit[name] = self.unfit.get(name, 0) + count
         self.timeless += sum(sample.timeless.values())
         self.gone += sum(sample.gone.values())
         self.late += sum(sample.late.values())
@@ -130,34 +214,34 @@ class Totals:
         for name, each in sample.failed.items():
             before = self.failed.get(name, FailedWindows(0, each.reason))
             self.failed[name] = FailedWindows(before.windows + each.windows, before.reason)
+        for name, count in sample.withheld.items():
+            self.withheld[name] = self.withheld.get(name, 0) + count
         self.slowest_ms = max(self.slowest_ms, sample.duration_ms)
-        self.over_budget += sample.duration_ms > self.budget_ms
+        self.over_budget += found.over_budget
+        self._would_shed += sum(shed for _, shed in sample.would.values())
         for output in self.graph.outputs:
             seen = sample.outputs.get(output.name)
             if seen is None:
                 continue
             self.rows[output.name] = self.rows.get(output.name, 0) + seen.rows
-            share = plan.delivered.get(output.name, 1.0)
-            above = sum(
-                count + sample.skipped.get(source, 0)
-                for source, count in sample.rows_in.items()
-                if output.name in self._below[source]
-            )
-            self._weighted[output.name] = self._weighted.get(output.name, 0.0) + share * above
-            worth = plan.worth.get(output.name, share)
-            self._worth[output.name] = self._worth.get(output.name, 0.0) + worth * above
-            self._possible[output.name] = self._possible.get(output.name, 0) + above
+            got = found.delivered[output.name]
+            self._weighted[output.name] = self._weighted.get(output.name, 0.0) + got.share * got.weight
+            self._worth[output.name] = self._worth.get(output.name, 0.0) + got.worth * got.weight
+            self._possible[output.name] = self._possible.get(output.name, 0.0) + got.weight
+            if sample.would_deliver:
+                lost = (1.0 - sample.would_deliver.get(output.name, 1.0)) * got.weight
+                self._would_weighted[output.name] = self._would_weighted.get(output.name, 0.0) + lost
             if seen.latency_ms is not None and seen.rows:
                 self.latency.setdefault(output.name, LatencyHistogram()).add(seen.rows, seen.latency_ms)
 
     def delivered_share(self, output: str) -> float:
-        """Share of an output's tuples that was delivered, by the plans that were in force."""
-        possible = self._possible.get(output, 0)
+        """Share of an output's tuples that was delivered, by what was counted on the way to it."""
+        possible = self._possible.get(output, 0.0)
         return self._weighted[output] / possible if possible else 1.0
 
     def worth_share(self, output: str) -> float:
-        """Share of what an output's tuples are worth that was delivered, by the plans that were in force."""
-        possible = self._possible.get(output, 0)
+        """Share of what an output's tuples are worth that was delivered, by what was counted on the way to it."""
+        possible = self._possible.get(output, 0.0)
         return self._worth[output] / possible if possible else 1.0
 
     def latency_ms(self, output: str, share: float) -> float | None:
@@ -174,7 +258,8 @@ class Totals:
             fresh = (
                 self.latency[output.name].mean_of(output.qos.latency_utility) if output.name in self.latency else 1.0
             )
-            outputs[output.name] = OutputReport(rows, share, worth, latency, fresh)
+            account = summed(each for (_, name), each in self.accounts.items() if name == output.name)
+            outputs[output.name] = OutputReport(rows, share, worth, latency, fresh, account.accuracy, account)
         return Report(
             self.graph.name,
             self.batches,
@@ -192,4 +277,15 @@ class Totals:
             self.late,
             dict(self.topics),
             dict(self.failed),
+            self._would_shed,
+            {name: 1.0 - lost / max(1.0, self._possible[name]) for name, lost in self._would_weighted.items()},
+            self.budget_ms,
+            self.mispredicted,
+            self.infeasible,
+            self.skipped,
+            self.results_shed,
+            dict(self.accounts),
+            dict(self.withheld),
+            tuple(self.notes),
+            dict(self.unfit),
         )

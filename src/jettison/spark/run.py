@@ -2,47 +2,68 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import Any, NoReturn
 
 from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from jettison.control.loop import Controller, Settings
-from jettison.errors import JettisonError, SourceError, StartError
+from jettison.control.catch_up import SHED, UNBOUNDED, Backlog, most_rows
+from jettison.control.loop import LEAST_READ_SHARE, Controller, Settings
+from jettison.control.narration import Narrator
+from jettison.errors import JettisonError, SessionError, SourceError, StartError
 from jettison.network.estimated import weighed
 from jettison.network.graph import Graph
+from jettison.network.identity import network_identity
 from jettison.network.marks import BatchMarks
+from jettison.plan.counted import counted_shares
+from jettison.plan.figures import figures_of
 from jettison.plan.plan import Plan
 from jettison.plan.problem import Problem
 from jettison.plan.stale import Fresh
 from jettison.plan.window_decisions import decisions_of
+from jettison.plan.would import would_shed
+from jettison.spark.alive import end_query, failure_of, in_trigger, query_active, session_alive, wait_for_end
 from jettison.spark.batch import BatchRunner
 from jettison.spark.calibrate import LEAST_ROWS, assumed_profile, calibrate
 from jettison.spark.checkpoint import Checkpoint
+from jettison.spark.closing import Step, close_all
+from jettison.spark.describe import described, part, query_name
 from jettison.spark.evidence import check_never_ran
 from jettison.spark.freshness import Ages, count_fresh
 from jettison.spark.groups import count_groups
+from jettison.spark.guarded import with_care
 from jettison.spark.history import History
 from jettison.spark.kafka import hint
+from jettison.spark.leaving import leave_batch
 from jettison.spark.live import LiveView
 from jettison.spark.logs import Ledger, Logged, shed_entries
 from jettison.spark.metrics import Metrics
 from jettison.spark.offsets import end_offsets
+from jettison.spark.quality import with_counted_shares
+from jettison.spark.read_limits import ReadLimits
 from jettison.spark.reading import Reader, Reading, of_what_was_read
-from jettison.spark.reasons import reason_of
+from jettison.spark.reasons import reason_of, shown_cause
 from jettison.spark.relations import file_frames, reads_files, tell_rows
 from jettison.spark.report import Report, Totals
 from jettison.spark.slice_state import SliceState
-from jettison.spark.stream import merge, split
+from jettison.spark.source_lag import source_lags
+from jettison.spark.stream import is_generated, merge, split
 from jettison.statistics.estimators import Smoothed
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample
 
 _REMEMBER_EVERY = 20
+_NEWEST_TRIGGERS = 2.0
+_BREAKING_OFF_S = 10.0
+
+_log = logging.getLogger("jettison")
 
 
 class Run:
@@ -62,8 +83,13 @@ class Run:
         metrics: Metrics | None,
         live: bool,
         slices: SliceState | None = None,
+        *,
+        notes: Sequence[str] = (),
+        catch_up: str = SHED,
+        dry_run: bool = False,
     ) -> None:
         self.graph = graph
+        self._identity = network_identity(graph)
         self.settings = settings
         self._spark = spark
         self._statics = dict(statics)
@@ -78,23 +104,33 @@ class Run:
         self._runner.shared = checkpoint.shared(graph) if shared is None else frozenset(shared)
         # nothing is shed before something was measured
         careful = settings if self._calibrated else replace(settings, shedding=False)
-        self.controller = Controller(graph, careful, known or assumed_profile(graph))
-        self._totals = Totals(graph, settings.budget_us / 1000)
+        on_trial = profile is None and known is not None and not checkpoint.believed()
+        self.controller = Controller(graph, careful, known or assumed_profile(graph), guessed=on_trial)
+        self._dry_run = dry_run
+        self._shadow = self._shadow_of(self.controller.profile)
+        self._backlog = Backlog(catch_up, settings.trigger_ms)
+        self._limits: ReadLimits | None = None
+        self._largest_rows = 0
+        self._batch_ended_s: float | None = None
+        self._totals = Totals(graph, settings.budget_us / 1000, notes=notes)
+        self._narrator = Narrator(settings.budget_us / 1000)
         self.history = History()
         self._bookkeeping_ms = Smoothed(0.3, 100.0)
         self._previous_ms: float | None = None
         self._ages = Ages()
         self._after_s = 0.0  # what the batch before took for its records, after its outputs were written
         self._stopping = False
-        self._halted = False
+        self._breaking_off = False  # the query is being stopped, whatever a batch is doing
+        self._left = False  # the next batch has come, and is left to the next start
         self._failure: BaseException | None = None
         self._idle = threading.Condition()
         self._busy = False
         self._closed = False
         self.metrics = metrics
+        self._progress: Mapping[str, Any] | None = None  # Spark's account of the batch before
         self._view = LiveView(self) if live else None
-        self._started = time.time()
-        self._ended: float | None = None
+        self._started_s = time.monotonic()
+        self._ended_s: float | None = None
         self._query: StreamingQuery | None = None
         self._columns: Mapping[str, Sequence[str] | None] = {}  # of sources that read files
 
@@ -102,17 +138,32 @@ class Run:
         """Start the one streaming query."""
         ordered = {source.name: sources[source.name] for source in self.graph.sources}
         self._columns = {name: frame.columns if reads_files(frame) else None for name, frame in ordered.items()}
+        name = query_name(self.graph.name, [each.name for each in self._spark.streams.active])
         writer = (
             merge(self.graph, sources)
-            .writeStream.queryName(f"jettison-{self.graph.name}-{id(self):x}")
+            .writeStream.queryName(name)
             .trigger(processingTime=f"{self.settings.trigger_ms:.0f} milliseconds")
             .option("checkpointLocation", self._checkpoint.spark_path)
             .foreachBatch(self._on_batch)
         )
+        sizes = ((len(self.graph.sources), "source"), (len(self.graph.outputs), "output"))
+        counts = ", ".join(f"{count} {word}{'' if count == 1 else 's'}" for count, word in sizes)
+        _log.info(
+            f"network {self.graph.name!r} starts: {counts}, a batch every {self.settings.trigger_ms / 1000:g} s, "
+            f"checkpoint {self._checkpoint.path}"
+        )
         try:
-            self._query = writer.start()
-        except AnalysisException as error:  # such as an aggregate before the network
+            if self._bounded:
+                generated = [each for each, frame in ordered.items() if is_generated(frame)]
+                self._limits = ReadLimits(self._spark, list(ordered), generated)
+                with self._limits.first(self._spark, name, self._next_bounds({})):
+                    self._query = writer.start()
+            else:
+                self._query = writer.start()
+        except BaseException as error:
             self._close()
+            if not isinstance(error, AnalysisException):  # such as an aggregate before the network
+                raise
             names = ", ".join(repr(source.name) for source in self.graph.sources)
             raise StartError(f"network {self.graph.name!r}: {reason_of(error)} Sources: {names}.") from error
 
@@ -129,50 +180,64 @@ class Run:
 
     @property
     def is_active(self) -> bool:
-        return bool(self.query.isActive)
+        """Whether it goes on. Not when its Spark session has ended, or the driver's JVM is gone."""
+        return query_active(self._spark, self.query)
 
     def await_termination(self, timeout: float | None = None) -> bool:
-        """Wait until the run ends, at most `timeout` seconds. True when it has ended; raises when it failed."""
+        """Wait until the run ends, at most `timeout` seconds. True when it has ended; raises when it failed.
+
+        When its Spark session ends before it does, that is a failure too.
+        """
         try:
-            # fractions of a second are fine, whatever PySpark's annotation says
-            ended = self.query.awaitTermination(timeout)  # type: ignore[arg-type]
+            ended = wait_for_end(self._spark, self.query, timeout)
         except StreamingQueryException as error:
             self._close()
-            raise self._explain(error) from error
-        if timeout is None or ended:
+            self._raise(error)
+        if ended:
+            self._end_without_session()
             self._close()
-            return True
-        return False
+            if self._failure is not None:
+                self._raise(self._failure)
+        return ended
 
     def stop(self, patience_s: float = 60.0) -> None:
         """End the run between two batches. Raises when it had failed before.
 
         A batch that takes longer than `patience_s` is broken off: it is not committed, and the next start repeats it.
+        When the Spark session has ended already, this closes what is left.
         """
         self._stopping = True
         deadline = time.monotonic() + patience_s
-        while self.query.isActive and self.query.status["isTriggerActive"] and time.monotonic() < deadline:
+        while not self._left and time.monotonic() < deadline and in_trigger(self._spark, self.query):
             time.sleep(0.02)
         # asked now: a batch that stopping breaks off is no failure
-        failure = self._failure or (None if self._halted else self.query.exception())
-        self.query.stop()
+        failure = self._failure or failure_of(self.query)
+        self._breaking_off = True
+        end_query(self._spark, self.query)
         with self._idle:
             self._idle.wait_for(lambda: not self._busy, timeout=patience_s)  # nothing may write after closing
+        ended_before = self._end_without_session()
         self._close()
-        if failure is not None:
-            raise self._explain(failure) from failure
+        if failure is not None and not ended_before:
+            self._raise(failure)
 
     def report(self) -> Report:
         """What the run has done so far."""
-        seconds = (self._ended or time.time()) - self._started
+        seconds = (self._ended_s or time.monotonic()) - self._started_s
         # as it was obeyed: the loop's own copy may by now have its place on a newer road map
         plan = self.history[-1][1] if self.history else self.controller.plan
         return self._totals.report(seconds, plan, self.controller.infeasible)
 
     def ledger(self) -> DataFrame:
         """What was shed: batch, arc, rows in, rows shed, reason, plan row."""
+        if not session_alive(self._spark):
+            raise StartError(
+                f"network {self.graph.name!r}: the ledger is a DataFrame, and its Spark session has ended: ask before "
+                f"spark.stop(), or read the files in {self._checkpoint.path}/ledger."
+            )
         entries = self._checkpoint.ledger.entries()
-        rows = [tuple({**entry, "plan_row": float(entry["plan_row"])}.values()) for entry in entries]
+        filled = ({"rows_would_shed": 0, **entry, "plan_row": float(entry["plan_row"])} for entry in entries)
+        rows = [tuple(entry[name] for name in Ledger.NAMES) for entry in filled]
         return self._spark.createDataFrame(rows, Ledger.COLUMNS)
 
     @property
@@ -183,22 +248,66 @@ class Run:
         if self._closed:
             return
         self._closed = True
-        self._ended = time.time()
+        self._ended_s = time.monotonic()
+        steps: list[Step] = [("writing the last line of the log", self._log_end)]
         if self._view is not None:
-            self._view.close()
+            steps.append(("ending the line in the terminal", self._view.close))
         if self.metrics is not None:
-            self.metrics.close()
+            steps.append(("closing the metrics server", self.metrics.close))
         if self._calibrated:
-            self._checkpoint.remember(self.controller.profile, self._runner.shared)
-        self._runner.close()
-        self._reader.close()
-        for frame in self._persisted:
-            frame.unpersist()
-        self._checkpoint.close()
+            steps.append(("saving the costs, which the next start measures anew", self._remember))
+        steps += [("ending its threads", self._runner.close), ("letting go of the broker", self._reader.close)]
+        if session_alive(self._spark):
+            steps += [("letting go of a table", frame.unpersist) for frame in self._persisted]
+        close_all([*steps, ("releasing the checkpoint", self._checkpoint.close)])
+
+    def close_if_abandoned(self) -> None:
+        """Release everything if the Spark session has ended and nobody has closed the run since."""
+        if not self._closed and not session_alive(self._spark):
+            self._end_without_session()
+            self._close()
+
+    def _end_without_session(self) -> bool:
+        """Note that the session has ended before the run, if so; True then."""
+        if self._closed or session_alive(self._spark):
+            return isinstance(self._failure, SessionError)
+        with self._idle:
+            self._idle.wait_for(lambda: not self._busy, timeout=_BREAKING_OFF_S)
+        if self._failure is None:
+            self._failure = self._session_ended()
+            _log.warning("%s", self._failure)
+        return isinstance(self._failure, SessionError)
+
+    def _session_ended(self) -> SessionError:
+        return SessionError(
+            f"network {self.graph.name!r}: its Spark session has ended while it ran (spark.stop(), or the driver's JVM "
+            f"is gone). What is not committed is repeated: start again, in a new session, with checkpoint "
+            f"{self._checkpoint.path!r}; call run.stop() before spark.stop()."
+        )
+
+    def _remember(self) -> None:
+        believed = self.controller.belief.believed
+        self._checkpoint.remember(self.controller.profile, self._runner.shared, believed=believed)
+
+    def _log_end(self) -> None:
+        totals = self._totals
+        told = f"{totals.batches:,} batches, {totals.rows_in:,} rows in, {totals.rows_shed:,} shed"
+        if self._failure is None:
+            _log.info(f"network {self.graph.name!r} has stopped: {told}")
+        else:
+            _log.error(f"network {self.graph.name!r} has failed: {reason_of(self._failure)} ({told})")
+
+    def _raise(self, error: BaseException) -> NoReturn:
+        """Raise what the run failed with, with its first cause in few lines."""
+        explained = self._explain(error)
+        _log.debug("network %s failed", self.graph.name, exc_info=error)
+        raise explained from shown_cause(explained.__cause__ if explained is self._failure else self._failure or error)
 
     def _explain(self, error: BaseException) -> BaseException:
         if isinstance(self._failure, JettisonError):
             return self._failure
+        if not session_alive(self._spark):
+            return self._session_ended()
         names = ", ".join(repr(source.name) for source in self.graph.sources)
         detail = reason_of(self._failure or error)
         on_kafka = any(source.kafka is not None for source in self.graph.sources)
@@ -211,50 +320,70 @@ class Run:
     def _on_batch(self, frame: DataFrame, batch: int) -> None:
         if self._stopping:
             # the batch before is committed and this one has written nothing: the next start begins with it
-            self._halted = True
-            raise JettisonError(f"batch {batch} is left to the next start")
+            self._left = True
+            leave_batch(self._spark, self.query)
         with self._idle:
             self._busy = True
+        broken_off = False
         try:
-            self._run_batch(frame, batch)
+            with described(self._spark, f"{self.graph.name}: batch {batch}"):
+                self._run_batch(frame, batch)
         except BaseException as error:
-            self._failure = error
-            raise
+            broken_off = self._breaking_off and session_alive(self._spark)
+            if not broken_off:
+                self._failure = error if session_alive(self._spark) else self._session_ended()
+                raise
         finally:
             with self._idle:
                 self._busy = False
                 self._idle.notify_all()
+        if broken_off:
+            leave_batch(self._spark, self.query)
 
     def _run_batch(self, frame: DataFrame, batch: int) -> None:
-        began = time.time()
+        began, started_ms = time.monotonic(), 1000 * time.time()  # durations are never of the wall clock, which jumps
         self._checkpoint.check_held()
         first = self._previous_ms is None
         interval_ms = self.settings.trigger_ms if self._previous_ms is None else 1000 * began - self._previous_ms
         self._previous_ms = 1000 * began
         self._learn_bookkeeping()
         logged = self._checkpoint.plans.read(batch)
+        obeyed = logged is not None and logged.network in ("", self._identity)
+        if logged is not None and not obeyed:
+            _log.warning(
+                "network %s: batch %d was planned for other operators and is planned anew", self.graph.name, batch
+            )
         if logged is None and first:
             check_never_ran(self._checkpoint, self._runner.sinks, batch)
         reading = self._reader.size(frame, batch) if logged is None else self._reader.again(logged, batch)
-        if logged is None and self._calibrated:
-            reading = self._passing_over(reading, batch)
+        if self._calibrated:
+            self._judge_backlog(reading.rows)
+        if logged is None and self._calibrated and not self._dry_run and not self._backlog.keeps_all:
+            reading = self._to_the_newest(reading, batch) if self._backlog.skips else self._passing_over(reading, batch)
         rows = dict(reading.rows)
         raw = self._frames(frame, reading)
         calibrating_s = 0.0
         enough = sum(rows.values()) >= LEAST_ROWS or (self._totals.over_budget > 1 and any(rows.values()))
         if not self._calibrated and enough:
-            before = time.time()
-            self._calibrate(raw, rows)
-            calibrating_s = time.time() - before
-        if logged is None:
-            now_ms = 1000 * time.time()
-            fresh = self._fresh(raw, reading, now_ms / 1000) if self._calibrated else None
+            before = time.monotonic()
+            with part(self._spark, "calibration"):
+                self._calibrate(raw, rows)
+            calibrating_s = time.monotonic() - before
+        if logged is None or not obeyed:
+            now_ms = 1000 * time.monotonic()
+            fresh = self._fresh(raw, reading) if self._calibrated else None
             if self._calibrated and (unknown := self.controller.groups_to_count(rows)):
-                before = time.time()
-                counted = count_groups(self.graph, raw, rows, self._statics, self._runner.known, unknown)
+                before = time.monotonic()
+                known = self._runner.known
+                work = partial(count_groups, self.graph, raw, rows, self._statics, known, unknown)
+                with part(self._spark, "counting groups"):
+                    counted = with_care(known, work, _log.warning)
                 self.controller.groups.update(counted)
-                calibrating_s += time.time() - before  # once after a start: no batch takes that
-            decided = self.controller.decide(rows, now_ms, fresh=fresh, marks=self._marks(batch))
+                calibrating_s += time.monotonic() - before  # once after a start: no batch takes that
+            marks = self._marks(batch)
+            held = "catching up" if self._backlog.keeps_all else None
+            decided = self.controller.decide(rows, now_ms, fresh=fresh, marks=marks, skipped=reading.skipped, held=held)
+            would = None if self._shadow is None else self._would(self._shadow, rows, interval_ms, now_ms, marks)
             plan = self.controller.plan = of_what_was_read(self.graph, decided, reading)
             offsets = end_offsets(self._checkpoint.spark_folder, batch)
             self._checkpoint.plans.write(
@@ -269,18 +398,23 @@ class Run:
                     reading.ends,
                     reading.skipped,
                     reading.stale,
+                    would,
+                    self._identity,
                 )
             )
         else:
-            plan = logged.plan
+            plan, would = logged.plan, logged.would
             self.controller.resume(plan)
-        ready = time.time()
-        measured = self._runner.run(raw, batch, plan, rows)
-        ended = time.time()
+            if self._shadow is not None and would is not None:
+                self._shadow.resume(would)
+        ready = time.monotonic()
+        shown = self._with_counted_shares(raw, batch, plan, reading)
+        measured = self._runner.run(raw, batch, shown, rows)
+        ended = time.monotonic()
         overhead_ms = self._bookkeeping_ms.get() or 0.0
         sample = BatchSample(
             batch=batch,
-            started_ms=1000 * began,
+            started_ms=started_ms,
             interval_ms=interval_ms,
             duration_ms=1000 * (ended - began - calibrating_s + self._after_s) + overhead_ms,
             rows_in=rows,
@@ -298,17 +432,95 @@ class Run:
             plan_row=plan.row,
             failed=measured.failed,
             groups=measured.groups,
+            would={} if would is None else would_shed(self.graph, self.controller.profile, would, rows),
+            would_deliver={} if would is None else dict(would.delivered),
+            timeless_in=measured.timeless_in,
+            unneeded=measured.unneeded,
+            windows=measured.windows,
+            watermark_us=measured.watermark_us,
+            withheld=measured.withheld,
+            before=measured.before,
+            unfit=measured.unfit,
         )
+        costs = self.controller.costs
+        delivered, worth = counted_shares(self.graph, costs.profile, plan, sample, costs.passes_by_value)
+        sample = replace(sample, delivered=delivered, worth=worth)
         ages = [seen.latency_ms[-1] for seen in measured.outputs.values() if seen.latency_ms]
         cut = bool(plan.stale) or any(reading.stale.values())
         self._ages.delivered(max(ages, default=0.0) / 1000, ended_s=ended, cut=cut)
         self._checkpoint.ledger.write(batch, shed_entries(sample, plan))
         self._show(sample, plan)
+        on_trial = not self.controller.belief.believed
         self.controller.record(sample)
-        if self._calibrated and batch % _REMEMBER_EVERY == 0:
-            self._checkpoint.remember(self.controller.profile, self._runner.shared)
+        if self._shadow is not None:
+            self._shadow.record(sample)
+        self._largest_rows = max(self._largest_rows, sum(rows.values()))
+        if self._limits is not None:
+            self._limits.set(self._query, self._next_bounds(rows))
+        self._batch_ended_s = time.monotonic()
+        if self._calibrated and (on_trial or batch % _REMEMBER_EVERY == 0):
+            self._remember()
         self._checkpoint.tidy(batch)
-        self._after_s = time.time() - ended
+        self._after_s = time.monotonic() - ended
+
+    def _shadow_of(self, profile: Profile) -> Controller | None:
+        """Who plans in a dry run: as if it were obeyed, and learning that it was not."""
+        if not self._dry_run or not self._calibrated:
+            return None
+        return Controller(self.graph, replace(self.settings, shedding=True, obeyed=False), profile)
+
+    def _would(
+        self,
+        shadow: Controller,
+        rows: Mapping[str, int],
+        interval_ms: float,
+        now_ms: float,
+        marks: BatchMarks | None,
+    ) -> Plan:
+        """The plan that a run that sheds would have: it keeps up, so its batches hold what one trigger brings."""
+        share = min(1.0, self.settings.trigger_ms / interval_ms) if interval_ms > 0 else 1.0
+        arriving = {name: round(count * share) for name, count in rows.items()}
+        return shadow.decide(arriving, now_ms, marks=marks)
+
+    @property
+    def _bounded(self) -> bool:
+        """Whether batches are bounded: not those of a run that only measures, unless it is to catch up."""
+        return self.settings.shedding or self._dry_run or self._backlog.policy != SHED
+
+    def _judge_backlog(self, rows: Mapping[str, int]) -> None:
+        """Tell whether this batch is part of a backlog."""
+        waited_ms = 0.0 if self._batch_ended_s is None else 1000 * (time.monotonic() - self._batch_ended_s)
+        load_us = Problem(self.graph, self.controller.profile, rows, self.settings.budget_us).load_us
+        self._backlog.begins(waited_ms=waited_ms, load_us=load_us, budget_us=self.settings.budget_us)
+
+    def _next_bounds(self, rows: Mapping[str, int]) -> dict[str, int]:
+        """How many rows of each source the next batch may read."""
+        on_trial = not self.controller.belief.believed
+        unshed = self._backlog.keeps_all or self._dry_run or on_trial
+        profile = self.controller.profile if self._calibrated else None
+        bounds = most_rows(
+            self.graph, profile, rows, self.settings.budget_us, unshed=unshed, largest=self._largest_rows
+        )
+        if on_trial and self._calibrated and bounds:  # costs that may be far too high
+            bounds = {name: max(bound, rows.get(name, 0)) for name, bound in bounds.items()}
+        if self._calibrated and not unshed:  # what is too much of these is passed over unread
+            bounds |= dict.fromkeys(self._reader.skippable, UNBOUNDED)
+        return bounds
+
+    def _to_the_newest(self, reading: Reading, batch: int) -> Reading:
+        """Pass over all records but the newest, as many as the budget bears."""
+        problem = Problem(self.graph, self.controller.profile, reading.rows, self.settings.budget_us)
+        fixed_us = 1000 * self.controller.profile.fixed_ms
+        left_us = max(0.0, self.settings.budget_us - fixed_us)
+        share = max(LEAST_READ_SHARE, min(1.0, left_us / max(1.0, problem.load_us - fixed_us)))
+        return self._reader.skipping(reading, share, self._reader.skippable, batch)
+
+    def _with_counted_shares(self, raw: Mapping[str, DataFrame], batch: int, plan: Plan, reading: Reading) -> Plan:
+        """The plan with what it delivers of this batch, where results say so of themselves."""
+        sample = BatchSample(batch, 0.0, 0.0, 0.0, reading.rows, skipped=reading.skipped, stale=reading.stale)
+        return with_counted_shares(
+            self.graph, raw, sample, self._statics, self._runner.known, plan, self.controller.costs
+        )
 
     def _frames(self, frame: DataFrame, reading: Reading) -> dict[str, DataFrame]:
         """The batch by source: files, and topics of which a part is read, anew; the rest as it was handed over."""
@@ -326,24 +538,33 @@ class Run:
             self._resumed = True
             last = self._checkpoint.plan_before(batch, "what it decided about windows that are open is unknown")
             self.controller.fates = {} if last is None else last.plan.fates
+            if self._shadow is not None and last is not None and last.would is not None:
+                self._shadow.resume(last.would)
         return self._slices.marks(batch)
 
-    def _fresh(self, raw: Mapping[str, DataFrame], reading: Reading, now_s: float) -> Fresh | None:
+    def _fresh(self, raw: Mapping[str, DataFrame], reading: Reading) -> Fresh | None:
         """What of a batch is not stale, where some of it may be, there is too much of it, and there is time to look.
 
         Where stale records were passed over by their offsets, there will hardly be others.
         """
         rows = dict(reading.rows)
-        limits = {} if any(reading.stale.values()) else self._stale_limits(rows, now_s)
-        self._ages.planned(now_s)
+        limits = {} if any(reading.stale.values()) else self._stale_limits(rows)
+        self._ages.planned(time.monotonic())
+        if self._backlog.skips:  # of sources that cannot be passed over unread, old rows are dropped as if stale
+            newest_s = _NEWEST_TRIGGERS * self.settings.trigger_ms / 1000
+            timed = [source.name for source in self.graph.sources if source.event_time is not None]
+            old = {name: newest_s for name in timed if name not in self._reader.skippable}
+            if old:
+                return count_fresh(self.graph, raw, rows, {**limits, **old}, time.time(), self._runner.known)
         if not limits or not self.controller.can_look(rows):
             return None
-        return count_fresh(self.graph, raw, rows, limits, now_s, self._runner.known)
+        with part(self._spark, "looking for stale rows"):
+            return count_fresh(self.graph, raw, rows, limits, time.time(), self._runner.known)
 
-    def _stale_limits(self, rows: Mapping[str, int], now_s: float) -> Mapping[str, float]:
+    def _stale_limits(self, rows: Mapping[str, int]) -> Mapping[str, float]:
         """How old rows may be, by arc; nothing while there is no overload, or no row can be as old as that."""
         limits = self.controller.stale_limits
-        return limits if self._ages.may_be_stale(limits, now_s) and self.controller.overloaded(rows) else {}
+        return limits if self._ages.may_be_stale(limits, time.monotonic()) and self.controller.overloaded(rows) else {}
 
     def _passing_over(self, reading: Reading, batch: int) -> Reading:
         """Leave records unread that are stale, in an overload, and more of them when reading alone is too much.
@@ -355,33 +576,55 @@ class Run:
         names = frozenset(name for name in names if decisions.by_chance(name))  # windows would be made of what is left
         names -= weighed(self.graph)  # of a record that was never looked at nobody knows whom it could stand for
         now_s = time.time()
-        limits = self._stale_limits(reading.rows, now_s)
+        limits = self._stale_limits(reading.rows)
         younger_s = {name: now_s - limit for name, limit in limits.items() if name in names}
-        reading = self._reader.skipping_stale(reading, younger_s, batch)
-        share = self.controller.read_share(reading.rows, names)
+        without_stale = self._reader.skipping_stale(reading, younger_s, batch)
+        if self.controller.may_skip(without_stale.rows, without_stale.skipped):
+            reading = without_stale
+        share = self.controller.read_share(reading.rows, names, reading.skipped)
         return reading if share >= 1 else self._reader.skipping(reading, share, names, batch)
 
     def _calibrate(self, raw: Mapping[str, DataFrame], rows: Mapping[str, int]) -> None:
-        found = calibrate(self.graph, raw, rows, self._statics)
+        began = time.monotonic()
+        _log.info(f"measuring costs on a batch of {sum(rows.values()):,} rows")
+        known = self._runner.known
+        work = partial(calibrate, self.graph, raw, rows, self._statics, known)
+        found = with_care(known, work, _log.warning)
         self._calibrated = True
         self._runner.shared = found.shared
         fates, groups = self.controller.fates, self.controller.groups
         self.controller = Controller(self.graph, self.settings, found.profile, guessed=True)
         self.controller.fates, self.controller.groups = fates, groups
-        self._checkpoint.remember(found.profile, found.shared)
+        self._shadow = self._shadow_of(found.profile)
+        self._remember()
+        kept = f", rows shared at {', '.join(sorted(found.shared))}" if found.shared else ""
+        fixed = f"{found.profile.fixed_ms:.0f} ms per batch beside its rows"
+        _log.info(f"costs are measured, in {time.monotonic() - began:.1f} s: {fixed}{kept}")
 
     def _learn_bookkeeping(self) -> None:
         """What a trigger costs beside the batch itself, from Spark's own account of the batch before."""
-        progress = None if self._query is None else self._query.lastProgress
+        progress = self._progress = None if self._query is None else self._query.lastProgress
         if progress is not None and progress.get("numInputRows", 0) > 0:
             spent = progress["durationMs"]
             self._bookkeeping_ms.update(max(0.0, spent.get("triggerExecution", 0) - spent.get("addBatch", 0)))
 
     def _show(self, sample: BatchSample, plan: Plan) -> None:
         self.history.append((sample, plan))
+        figures = figures_of(
+            self.graph,
+            sample,
+            plan,
+            budget_ms=self.settings.budget_us / 1000,
+            profile=self.controller.profile,
+            infeasible=self.controller.infeasible,
+            calibrating=not self._calibrated,
+        )
         if self.metrics is not None:
-            problem = Problem(self.graph, self.controller.profile, sample.rows_in, self.settings.budget_us)
-            self.metrics.record(sample, plan, problem.load_us / problem.budget_us)
-        self._totals.add(sample, plan)  # last of what can be asked for: who sees a row in the report sees it elsewhere
+            self.metrics.lag(source_lags(self._progress, [source.name for source in self.graph.sources]))
+            self.metrics.record(figures)
+        # last of what can be asked for: who sees a row in the report sees it elsewhere
+        self._totals.add(sample, plan, figures)
+        for line in self._narrator.after(sample, plan, self.controller.infeasible):
+            _log.log(line.level, line.text)
         if self._view is not None:
-            self._view.update(sample, plan)
+            self._view.update(figures)

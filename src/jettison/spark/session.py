@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Mapping
@@ -49,6 +50,12 @@ def local_session(
 
     With `kafka` it can read and write Kafka, with `avro` decode Avro; the first time, jars come from Maven Central.
     """
+    if not isinstance(name, str) or not name:
+        raise StartError(f"local_session: name is {name!r}: give a text, such as 'jettison'.")
+    if cores is not None and (isinstance(cores, bool) or not isinstance(cores, int) or cores < 1):
+        raise StartError(f"local_session: cores is {cores!r}: give a whole number of at least 1, or leave it out.")
+    if extra is not None and not isinstance(extra, Mapping):
+        raise StartError(f"local_session: extra is {extra!r}: give a mapping of Spark's settings.")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -66,6 +73,7 @@ def local_session(
             "Spark runs in this process already, without the Kafka connector, which it takes only when it starts: "
             "make the first session with kafka=True."
         )
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # PySpark's own copy of every exception
     session.sparkContext.setLogLevel("FATAL")  # failures reach the user as exceptions that name the element
     return session
 

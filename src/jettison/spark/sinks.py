@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from os import PathLike
 from typing import Any, Protocol
 
 from pyspark.sql import DataFrame, Row
@@ -16,6 +17,7 @@ from jettison.spark.kafka import KafkaSink
 from jettison.spark.sizes import Size, size_of_folder
 
 BATCH_COLUMN = "batch"
+REFUSE, REPLACE = "refuse", "replace"
 
 
 class Sink(Protocol):
@@ -31,10 +33,20 @@ class Sink(Protocol):
 class ParquetSink:
     """One folder per batch, `path/batch=7`, replaced when the batch is repeated: no row is lost or doubled.
 
-    Read it with `spark.read.parquet(path)`; the batch is a column then.
+    Read it with `spark.read.parquet(path)`; the batch is a column then. The folder belongs to one run (`owners`): where
+    it has rows of another one, whose checkpoint is another, `on_other_run` says whether the start is refused or those
+    rows are deleted.
     """
 
     path: str
+    on_other_run: str = REFUSE
+
+    def __post_init__(self) -> None:
+        if self.on_other_run not in (REFUSE, REPLACE):
+            raise StartError(
+                f"parquet sink {self.path!r}: on_other_run={self.on_other_run!r} is not known: use 'refuse' or "
+                f"'replace'."
+            )
 
     def write(self, rows: DataFrame, batch: int) -> None:
         rows.write.mode("overwrite").parquet(self.folder(batch))
@@ -66,7 +78,7 @@ class ConsoleSink:
             print(", ".join(str(row[column]) for column in columns)[:width])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # two of them are not the same while both are empty
 class MemorySink:
     """Keeps rows in this process, for tests: at most `limit`, the oldest batches go first."""
 
@@ -116,24 +128,39 @@ def _first(rows: DataFrame, limit: int) -> list[Row]:
         kept.unpersist()
 
 
-def parquet(path: str) -> ParquetSink:
-    """Write parquet files, exactly once, one folder per batch."""
-    return ParquetSink(str(path))
+def parquet(path: str, *, on_other_run: str = REFUSE) -> ParquetSink:
+    """Write parquet files, exactly once, one folder per batch.
+
+    A folder with rows of another run (with another checkpoint) is refused at the start; with `on_other_run="replace"`
+    those rows are deleted then.
+    """
+    if not isinstance(path, str | PathLike) or not str(path).strip():
+        raise StartError(f"jt.parquet: the path is {path!r}: give that of a folder, such as 'out/fares'.")
+    return ParquetSink(str(path), on_other_run)
 
 
 def console(rows: int = 10) -> ConsoleSink:
     """Show the first rows of every batch."""
+    _check_rows("jt.console", "rows", rows)
     return ConsoleSink(rows)
 
 
 def memory(limit: int = 100_000) -> MemorySink:
     """Keep rows in this process, for tests."""
+    _check_rows("jt.memory", "limit", limit)
     return MemorySink(limit)
 
 
 def spark_format(name: str, **options: str) -> FormatSink:
     """Write with any format that Spark knows: `jt.spark_format("kafka", topic="alerts", ...)`."""
+    if not isinstance(name, str) or not name.strip():
+        raise StartError(f"jt.spark_format: the name is {name!r}: give that of a format, such as 'delta'.")
     return FormatSink(name, options)
+
+
+def _check_rows(element: str, what: str, rows: object) -> None:
+    if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
+        raise StartError(f"{element}: {what} is {rows!r}: give a number of rows of at least 1.")
 
 
 def as_sink(output: str, sink: Any) -> Sink:

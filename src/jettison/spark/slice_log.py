@@ -1,7 +1,6 @@
 """What a group of aggregates keeps, batch by batch: parts with slices, and how far each aggregate has got.
 
-checkpoint/state/slices.json      by aggregate, the group that keeps its slices
-checkpoint/state/<group>/7.json   after batch 7; the group is called as its first aggregate
+checkpoint/state/<group>/7.json   after batch 7; the folder is called after the first aggregate that the group had
 checkpoint/state/<group>/7-0      the slices that batch 7 brought, as parquet: `by` columns, slice, partials
 checkpoint/state/<group>/7-m0     parts that batch 7 merged into one of the next level
 """
@@ -14,12 +13,10 @@ from dataclasses import asdict, dataclass, field, replace
 
 from jettison.errors import CheckpointError
 from jettison.network.band import Part
+from jettison.network.estimate_context import Context
 from jettison.network.marks import Mark
-from jettison.spark.files import Folder
-from jettison.spark.sealed import load, write_sealed
-
-_GROUPS = "slices.json"
-_RESTORE = "Restore it from a copy, or delete it if the aggregates are declared as before: it is written anew."
+from jettison.network.user_aggregates import pickled_before
+from jettison.spark.presence import Presence
 
 
 @dataclass(frozen=True)
@@ -37,6 +34,7 @@ class SliceRecord:
     """A group's state after a batch; `shape` says in words what slices hold and which windows are made of them.
 
     `unwanted` names parts that were kept for aggregates that are declared no more: they go with the next record.
+    `context` has what is known of the values of estimated columns.
     """
 
     batch: int
@@ -46,6 +44,7 @@ class SliceRecord:
     gone: tuple[str, ...] = ()
     before: int | None = None
     unwanted: tuple[str, ...] = ()
+    context: Mapping[str, Context] = field(default_factory=dict)
 
     def to_json(self) -> str:
         return json.dumps({name: value for name, value in asdict(self).items() if name != "unwanted"})
@@ -55,7 +54,9 @@ class SliceRecord:
         content = json.loads(text)
         marks = {name: Mark(**each) for name, each in content["marks"].items()}
         parts = tuple(SlicePart(**{**each, "of": tuple(each["of"])}) for each in content["parts"])
-        return cls(content["batch"], content["shape"], marks, parts, tuple(content["gone"]), content["before"])
+        context = {name: Context(**each) for name, each in content.get("context", {}).items()}
+        gone = tuple(content["gone"])
+        return cls(content["batch"], content["shape"], marks, parts, gone, content["before"], context=context)
 
 
 def still_wanted(record: SliceRecord | None, names: Collection[str]) -> SliceRecord | None:
@@ -64,28 +65,24 @@ def still_wanted(record: SliceRecord | None, names: Collection[str]) -> SliceRec
         return None
     parts = [replace(part, of=tuple(name for name in part.of if name in names)) for part in record.parts]
     unwanted = tuple(part.name for part in parts if not part.of)
-    return replace(record, parts=tuple(part for part in parts if part.of), unwanted=unwanted)
+    marks = {name: mark for name, mark in record.marks.items() if name in names}
+    return replace(record, marks=marks, parts=tuple(part for part in parts if part.of), unwanted=unwanted)
 
 
-def check_groups(folder: Folder, now: Mapping[str, str]) -> None:
-    """Slices are found under the name of their group: an aggregate that changes its group would lose what it has."""
-    before: dict[str, str] = load(folder, _GROUPS, "which aggregates share slices", _RESTORE) or {}
-    for name, group in now.items():
-        if before.get(name, group) != group:
-            raise CheckpointError(
-                f"aggregate {name!r}: the checkpoint keeps its slices under {before[name]!r}, and now it shares those "
-                f"of {group!r}: let {before[name]!r} stay the first of its stream, put new ones behind it, or start "
-                f"with a new checkpoint."
-            )
-    if now != before:
-        write_sealed(folder, _GROUPS, json.dumps(dict(now)))
-
-
-def check_shape(last: SliceRecord | None, told: Mapping[str, str]) -> None:
-    """What is kept must be of use to aggregates as they are now."""
+def check_shape(last: SliceRecord | None, told: Mapping[str, str], presence: Presence | None = None) -> None:
+    """What is kept must be of use to aggregates as they are now; those without a name begin anew where it is not."""
     before = {} if last is None else last.shape
     for name, now in told.items():
+        if pickled_before(before.get(name, now), now):
+            raise CheckpointError(
+                f"aggregate {name!r}: the checkpoint keeps values that pickle wrote ({before[name]}), which could run "
+                f"any code when they are read: if nobody else can write to the checkpoint, go on with "
+                f"jt.aggregate(..., encoding='pickle'), else start with a new checkpoint."
+            )
         if before.get(name, now) != now:
+            if presence is not None and presence.unnamed(name):
+                presence.begin_anew(name, f"the checkpoint keeps {before[name]}, and now it is {now}")
+                continue
             raise CheckpointError(
                 f"aggregate {name!r}: the checkpoint keeps {before[name]}, and now it is {now}: declare the aggregate "
                 f"as it was, or start with a new checkpoint."

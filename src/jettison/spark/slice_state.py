@@ -18,18 +18,23 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from jettison.network.band import still_needed, to_merge
+from jettison.network.estimate_context import Context, context_metrics, observed_context, remembered
 from jettison.network.expressions import multiplies
 from jettison.network.graph import Graph
-from jettison.network.marks import BatchMarks
+from jettison.network.marks import BatchMarks, Mark, first_mark
 from jettison.network.operators import Aggregate, Select, Source, Where, WithColumns, computed
 from jettison.network.slices import SliceGroup
+from jettison.network.watching import withheld
 from jettison.plan.group_gaps import named_groups
+from jettison.plan.plan import Fate
 from jettison.spark.files import Folder
 from jettison.spark.groups import group_metrics, group_sample, named_metrics, named_sample
 from jettison.spark.observed import observed
-from jettison.spark.slice_log import SlicePart, SliceRecord, check_groups, check_shape, still_wanted
+from jettison.spark.presence import Presence
+from jettison.spark.slice_log import SlicePart, SliceRecord, check_shape, still_wanted
 from jettison.spark.slice_store import Failing, SliceStore, explained, fits_driver
 from jettison.spark.slices import NEWEST, ROWS, SLICE, Shape, kept_slices, merged, number, results, sliced
+from jettison.spark.unneeded import unneeded
 from jettison.statistics.samples import FailedWindows, GroupSample
 
 Inputs = Mapping[tuple[str, ...], DataFrame]
@@ -37,6 +42,8 @@ Inputs = Mapping[tuple[str, ...], DataFrame]
 
 _FEW = 20_000
 """So many slices come to the driver."""
+_COUNTABLE = 200_000
+"""Of so many slices it is counted how many rows no kept window needs. Early drops leave few of those."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +58,8 @@ class _Written:
     timeless: int = 0
     came: int = 0
     groups: Mapping[str, GroupSample] = field(default_factory=dict)
+    unneeded: Mapping[str, int] = field(default_factory=dict)
+    context: Mapping[str, Context] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -65,17 +74,25 @@ class SliceState:
     """What the aggregates of a network keep in the checkpoint."""
 
     def __init__(
-        self, spark: SparkSession, graph: Graph, folder: Folder, path: str, shapes: Mapping[str, Shape]
+        self,
+        spark: SparkSession,
+        graph: Graph,
+        folder: Folder,
+        path: str,
+        shapes: Mapping[str, Shape],
+        presence: Presence | None = None,
     ) -> None:
+        """Without `presence` all aggregates are taken to have been there from the first batch on."""
         self.shapes = shapes
         self.graph = graph
+        self.presence = presence
         self.named = named_groups(graph)
-        self.store = SliceStore(spark, folder, path, shapes, threads=2, called="jettison-slices")
+        folders = None if presence is None else presence.folders([shape.group for shape in shapes.values()])
+        self.store = SliceStore(spark, folder, path, shapes, threads=2, called="jettison-slices", folders=folders)
         self.of_late: dict[tuple[str, ...], int] = {}
         """How many slices the rows that come to some aggregates made of late, in this run."""
-        check_groups(folder, {member.name: name for name in shapes for member in shapes[name].group.members})
         for name, shape in shapes.items():
-            check_shape(self.store.logs[name].latest(), shape.told())
+            check_shape(self.store.logs[name].latest(), shape.told(), presence)
 
     def close(self) -> None:
         self.store.close()
@@ -90,10 +107,28 @@ class SliceState:
 
     def marks(self, batch: int) -> BatchMarks:
         """How far aggregates have got before a batch."""
-        records = [log.latest(batch) for log in self.store.logs.values()]
-        return BatchMarks(
-            self.graph, {name: mark for record in records if record for name, mark in record.marks.items()}
-        )
+        if self.presence is not None:
+            self.presence.begin(batch)
+        records = [self.base(name, batch) for name in self.shapes]
+        known = {name: mark for record in records if record for name, mark in record.marks.items()}
+        return BatchMarks(self.graph, {**self._first_marks(), **known})
+
+    def base(self, name: str, batch: int) -> SliceRecord | None:
+        """What a batch goes on from: the record of a group before it, without what aggregates kept that are declared no
+        more, or that began anew since."""
+        record = self.store.logs[name].latest(batch)
+        members = [member.name for member in self.shapes[name].group.members]
+        if record is not None and self.presence is not None:
+            members = [member for member in members if self.presence.known_in(member, record.batch)]
+        return still_wanted(record, members)
+
+    def _first_marks(self) -> dict[str, Mark]:
+        """Aggregates that came in mid-stream begin where event times had got to: rows that are late for others are late
+        for them."""
+        if self.presence is None:
+            return {}
+        watches = {each.name: self.presence.watch(each.name) for each in self.graph.aggregates}
+        return {name: first_mark(self.graph, name, each.before_us) for name, each in watches.items() if each.before_us}
 
 
 class BatchSlices:
@@ -104,10 +139,9 @@ class BatchSlices:
         self._store = state.store
         self._batch = batch
         self._session = session
-        self._bases = {
-            name: still_wanted(log.latest(batch), [member.name for member in state.shapes[name].group.members])
-            for name, log in state.store.logs.items()
-        }
+        if state.presence is not None:
+            state.presence.begin(batch)
+        self._bases = {name: state.base(name, batch) for name in state.shapes}
         self._members: dict[str, tuple[Aggregate, str]] = {
             member.name: (member, name) for name, shape in state.shapes.items() for member in shape.group.members
         }
@@ -119,10 +153,21 @@ class BatchSlices:
         self.late = dict.fromkeys(self._members, 0)
         self.came: dict[str, int] = {}  # rows by aggregate, late ones and those without event time included
         self.failed: dict[str, FailedWindows] = {}
+        self.withheld: dict[str, int] = {}  # windows by aggregate that it has not seen from their first row on
+        self.newest_us: int | None = None  # of all rows that came to any aggregate
         self.timeless = 0  # the most rows without event time that came to one group
         self.parts_ms: dict[str, float] = {}
         self.batch_rows = 0
         self.groups: dict[str, GroupSample] = {}
+        self.fates: Mapping[str, Fate] = {}
+        """Which windows the plan of this batch keeps, by aggregate."""
+        self.timeless_in: dict[str, int] = {}
+        self.unneeded: dict[str, int] = {}
+
+    def oldest_us(self) -> dict[str, int]:
+        """Where the oldest slice begins that is kept, by aggregate."""
+        found = {name: self._oldest_us(name) for name in self._members}
+        return {name: oldest for name, oldest in found.items() if oldest is not None}
 
     @property
     def marks(self) -> BatchMarks:
@@ -137,7 +182,7 @@ class BatchSlices:
         """Keep what comes to a group; the results of its aggregates."""
         shape = self._state.shapes[group.name]
         base = self._bases[group.name]
-        self._began[group.name] = time.time()
+        self._began[group.name] = time.perf_counter()
         self._writing[group.name] = [
             self._store.submit(self._append, shape, f"{self._batch}-{index}", names, rows)
             for index, (names, rows) in enumerate(inputs.items())
@@ -163,12 +208,16 @@ class BatchSlices:
             self._store.logs[name].write(self._after(shape, base, written, joint, newest_us), base)
             for each in written:
                 self.timeless = max(self.timeless, each.timeless)
+                times = [time for time in (self.newest_us, each.newest_us) if time is not None]
+                self.newest_us = max(times, default=None)
                 self.came |= dict.fromkeys(each.of, each.came)
                 for member, count in each.late.items():
                     self.late[member] += count
                 self.groups |= each.groups
+                self.timeless_in |= dict.fromkeys(each.of, each.timeless)
+                self.unneeded |= each.unneeded
             if name in self._began:
-                self.parts_ms[name] = 1000 * (time.time() - self._began[name])
+                self.parts_ms[name] = 1000 * (time.perf_counter() - self._began[name])
         self.failed = self._failing.counted()
 
     def close(self) -> None:
@@ -189,20 +238,31 @@ class BatchSlices:
         return [part for part in (*(base.parts if base else ()), *new) if name in part.of]
 
     def _results(self, shape: Shape, member: Aggregate, new: Sequence[SlicePart]) -> DataFrame:
-        closing = self._marks.closing(member.name, self._oldest_us(member.name, new))
+        closing = self._whole(member, self._marks.closing(member.name, self._oldest_us(member.name, new)))
         found: list[SlicePart] = []
         if closing is not None:
             first, last = closing[0], closing[1] + member.window.size_us
             parts = self._parts(member.name, new)
             found = [each for each in parts if each.to_us >= first and each.from_us < last]
         if found:
-            made = results(shape, member, self._read(shape, found), closing)
+            base = self._bases[shape.group.name]
+            context = {} if base is None else base.context
+            made = results(shape, member, self._read(shape, found), closing, context)
             return self._failing.watched(member.name, made) if member.name in shape.failing else made
         return self._store.no_results(
             member.name,
             self._session,
             lambda: results(shape, member, self._session.createDataFrame([], shape.schema)),
         )
+
+    def _whole(self, member: Aggregate, closing: tuple[int, int] | None) -> tuple[int, int] | None:
+        """The windows of those that close that are delivered: an aggregate that came in mid-stream withholds others."""
+        if closing is None or self._state.presence is None:
+            return closing
+        count, left = withheld(member.window, closing, self._state.presence.whole_after_us(member.name))
+        if count:
+            self.withheld[member.name] = count
+        return left
 
     def _read(self, shape: Shape, parts: Iterable[SlicePart]) -> DataFrame:
         return self._store.read(self._session, shape.group.name, shape.schema, parts)
@@ -223,6 +283,14 @@ class BatchSlices:
         named = [(member, self._state.named[member]) for member in of if member in self._state.named]
         others += group_metrics(shape, self.batch_rows) if estimated else []
         others += [metric for index, (_, cells) in enumerate(named) for metric in named_metrics(index, cells)]
+        dropping = [member for member in of if self._counts_unneeded(member, of)]
+        others += [
+            f"sum(IF({sql}, {ROWS}, 0)) AS lost{index}"
+            for index, member in enumerate(dropping)
+            for sql in [unneeded(self._members[member][0], self.fates[member], firsts[member])]
+        ]
+        for place, sums in enumerate(shape.contexts.values()):
+            others += context_metrics(place, sums)
         few = self._few(shape, of)
         seen, written = self._write(shape, name, slices, kept, others, needed, few=few)
         self._state.saw(of, seen.get("rows") or 0)
@@ -232,7 +300,15 @@ class BatchSlices:
         sizes |= {member: named_sample(index, cells, seen) for index, (member, cells) in enumerate(named)}
         groups = {member: sample for member, sample in sizes.items() if sample is not None}
         timeless_rows, came = (seen.get(each) or 0 for each in ("timeless", "came"))
-        return _Written(name, of, part, seen.get("newest"), counts, timeless_rows, came, groups)
+        lost = {member: seen.get(f"lost{index}") or 0 for index, member in enumerate(dropping)}
+        context = {each: observed_context(place, seen) for place, each in enumerate(shape.contexts)}
+        known = {each: value for each, value in context.items() if value is not None}
+        return _Written(name, of, part, seen.get("newest"), counts, timeless_rows, came, groups, lost, known)
+
+    def _counts_unneeded(self, member: str, of: tuple[str, ...]) -> bool:
+        """Whether rows are counted of which no window is kept; not of very many slices, for that takes time."""
+        fate = self.fates.get(member)
+        return fate is not None and self._state.of_late.get(of, 0) <= _COUNTABLE
 
     def _few(self, shape: Shape, of: tuple[str, ...]) -> bool:
         """Whether slices come to the driver: there were few of late, and if there are as many as rows, it bears them.
@@ -301,8 +377,10 @@ class BatchSlices:
             for member in shape.group.members
         }
         gone = names - {part.name for part in live}
+        context = remembered({} if base is None else base.context, [each.context for each in written])
+        before_this = None if base is None else base.batch
         return SliceRecord(
-            self._batch, shape.told(), marks, tuple(live), tuple(sorted(gone)), None if base is None else base.batch
+            self._batch, shape.told(), marks, tuple(live), tuple(sorted(gone)), before_this, context=context
         )
 
     def _needed_us(self, names: Iterable[str]) -> int | None:

@@ -6,7 +6,7 @@ what they do alike.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
     BooleanType,
+    DataType,
     DateType,
     NumericType,
     StringType,
@@ -27,6 +28,7 @@ from pyspark.sql.types import (
 )
 
 from jettison.errors import JettisonError, SinkError
+from jettison.spark.describe import part as described_part
 from jettison.spark.files import Folder, LocalFolder, as_it_stands
 from jettison.spark.observed import observed
 from jettison.spark.reasons import reason_of
@@ -46,17 +48,35 @@ def fits_driver(schema: StructType, by: Sequence[str], most_rows: int) -> bool:
     """Whether so many slices could come to the driver: what they hold for their groups has a fixed size."""
     held = [each.dataType for each in schema.fields if each.name not in by]
     keys = [each.dataType for each in schema.fields if each.name in by]
-    fixed = all(isinstance(each, _FIXED) for each in held)
+    fixed = all(_is_fixed(each) for each in held)
     return most_rows <= _MOST_ROWS and fixed and all(isinstance(each, (*_FIXED, StringType)) for each in keys)
 
 
+def _is_fixed(kind: DataType) -> bool:
+    return all(_is_fixed(each.dataType) for each in kind) if isinstance(kind, StructType) else isinstance(kind, _FIXED)
+
+
 class SliceStore:
-    """The folders of some aggregates (or groups of them), each with a log of records; `path` is where they are."""
+    """The folders of some aggregates (or groups of them), each with a log of records; `path` is where they are.
+
+    A folder is called as the aggregate (or group), unless `folders` has another name.
+    """
 
     def __init__(
-        self, spark: SparkSession, folder: Folder, path: str, names: Iterable[str], *, threads: int, called: str
+        self,
+        spark: SparkSession,
+        folder: Folder,
+        path: str,
+        names: Iterable[str],
+        *,
+        threads: int,
+        called: str,
+        folders: Mapping[str, str] | None = None,
     ) -> None:
-        self.logs = {name: StateLog(folder, "aggregate", name, SliceRecord.from_json) for name in names}
+        self._folders = {name: (folders or {}).get(name, name) for name in names}
+        self.logs = {
+            name: StateLog(folder, "aggregate", where, SliceRecord.from_json) for name, where in self._folders.items()
+        }
         self._spark = spark
         self._path = path
         self._folder = folder
@@ -76,16 +96,20 @@ class SliceStore:
 
         A few slices come to the driver, which writes one file: on a local disk Hadoop's way takes 75 ms longer.
         """
+        with described_part(self._spark, f"{'merging ' if '-m' in part else ''}slices of {name}"):
+            self._write(name, part, slices, few=few)
+
+    def _write(self, name: str, part: str, slices: DataFrame, *, few: bool) -> None:
         if few and self._local:
-            table, folder = slices.toArrow(), f"{name}/{part}"
+            table, folder = slices.toArrow(), f"{self._folders[name]}/{part}"
             self._folder.delete(folder)
             Path(self._folder.path, folder).mkdir(parents=True)
             pyarrow.parquet.write_table(table, Path(self._folder.path, folder, "slices.parquet"))
             return
-        slices.write.mode("overwrite").option(_MARKED, False).parquet(f"{self._path}/{name}/{part}")
+        slices.write.mode("overwrite").option(_MARKED, False).parquet(f"{self._path}/{self._folders[name]}/{part}")
 
     def read(self, session: SparkSession, name: str, schema: StructType, parts: Iterable[SlicePart]) -> DataFrame:
-        paths = [as_it_stands(f"{self._path}/{name}/{part.name}") for part in parts]
+        paths = [as_it_stands(f"{self._path}/{self._folders[name]}/{part.name}") for part in parts]
         reader = session.read.schema(schema).option("datetimeRebaseMode", "CORRECTED")  # as they were written
         return reader.parquet(*paths)
 

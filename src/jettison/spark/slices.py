@@ -14,13 +14,15 @@ from pyspark.sql.types import DataType, StructType
 
 from jettison.errors import NetworkError, StartError
 from jettison.network.aggregates import Call, Recipe, parse_call, recipe
+from jettison.network.estimate_context import COLUMN as CONTEXT
+from jettison.network.estimate_context import Context, fact, facts_sql
 from jettison.network.estimates import HIGH, LOW, MORE, WEIGHT, Estimate, estimate
 from jettison.network.operators import Aggregate, CountAggregate
 from jettison.network.schema import quoted
 from jettison.network.slices import SliceGroup
-from jettison.network.user_aggregates import Own, with_functions
+from jettison.network.user_aggregates import Own, encoding_label, with_functions
 from jettison.network.windows import END, START
-from jettison.spark.drops import HIDDEN, IDENTITY, TIME
+from jettison.spark.drops import HIDDEN, IDENTITY, TIME, changing
 from jettison.spark.reasons import reason_of
 from jettison.spark.user_functions import own_columns
 from jettison.spark.user_values import takes_from_python
@@ -31,6 +33,7 @@ NEWEST = "_jt_newest"
 FAILED = "_jt_failed"
 _START = "_jt_start"
 _COUNTED = "count(1)"
+_FITTED = re.compile(r"(tinyint|smallint|int|bigint|decimal|timestamp)\b")
 _ORDER = f"struct({TIME}, {IDENTITY})"
 MORE_ROWS = "_jt_more_rows"
 """Rows that the rows of a slice stand for, beside themselves."""
@@ -44,7 +47,7 @@ class Shape:
     of a result, and `used` those of partials; `schema` is that of slices as they are kept. A column is called after
     what is in it: slices stay readable when an aggregate joins or leaves the group. Of aggregates of the user's own,
     which SQL cannot say, the texts are names, and `parsed` has their columns; `failing` says by aggregate why a window
-    failed.
+    failed. `contexts` has, by column that is estimated, what is observed of new slices.
     """
 
     group: SliceGroup
@@ -53,6 +56,7 @@ class Shape:
     used: Mapping[str, tuple[str, ...]]
     schema: StructType = field(default_factory=StructType)
     failing: Mapping[str, str] = field(default_factory=dict)
+    contexts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     parsed: dict[str, Column] = field(default_factory=dict, compare=False, repr=False)
 
     def sql(self, text: str) -> Column:
@@ -85,7 +89,9 @@ def shape_of(group: SliceGroup, rows: DataFrame) -> Shape:
             f"let functions in .apply() before it keep column {WEIGHT!r}."
         )
     made = columns_of(group.members, rows, _ORDER)
-    shape = Shape(group, made.partials, made.finals, made.used, failing=made.failing, parsed=made.parsed)
+    shape = Shape(
+        group, made.partials, made.finals, made.used, failing=made.failing, contexts=made.contexts, parsed=made.parsed
+    )
     kept = kept_slices(shape, sliced(shape, rows))
     return replace(shape, partials=of_same_types(made.partials, kept.schema), schema=kept.schema)
 
@@ -98,6 +104,7 @@ class Made:
     finals: dict[str, tuple[str, ...]]
     used: dict[str, tuple[str, ...]]
     failing: dict[str, str]
+    contexts: dict[str, dict[str, str]]
     parsed: dict[str, Column]
 
 
@@ -116,10 +123,11 @@ def columns_of(members: Sequence[Aggregate | CountAggregate], rows: DataFrame, o
     finals: dict[str, tuple[str, ...]] = {}
     used: dict[str, tuple[str, ...]] = {}
     failing: dict[str, str] = {}
+    contexts: dict[str, dict[str, str]] = {}
     parsed: dict[str, Column] = {}
     for member in members:
         results = _analysed(member, rows)
-        made, columns, intervals = [], [ROWS], list[str]()
+        made, columns, intervals, reasons = [], [ROWS], list[str](), list[Column]()
         estimated = isinstance(member, Aggregate) and member.estimated
         if estimated:  # so that the sizes of groups are known, whatever is estimated
             partials.setdefault(MORE_ROWS, (MORE, f"sum({MORE_ROWS})"))
@@ -130,7 +138,7 @@ def columns_of(members: Sequence[Aggregate | CountAggregate], rows: DataFrame, o
                 columns.append(own.column)
                 partials[own.column] = (own.label, f"{own.label} merged")
                 made.append(own.label)
-                failing[member.name] = f"{member.name} failed"
+                reasons.append(parsed[f"{own.label} failed"])
                 continue
             kind = results.schema[name].dataType.simpleString()
             how: Recipe | Estimate
@@ -139,17 +147,22 @@ def columns_of(members: Sequence[Aggregate | CountAggregate], rows: DataFrame, o
             columns += names
             for partial, column in zip(how.partials, names, strict=True):
                 partials.setdefault(column, (partial.sql, _filled(partial.merge, names)))
-            made.append(f"CAST({_filled(how.final, names)} AS {kind}) AS {quoted(name)}")
+            made.append(f"{_as_kind(_filled(how.final, names), kind)} AS {quoted(name)}")
+            if how.failed is not None:
+                reasons.append(F.expr(_filled(how.failed, names)))
             if isinstance(how, Estimate):
+                if how.about:
+                    contexts.setdefault(how.about, {each: _filled(sql, names) for each, sql in how.sums.items()})
+                place = list(contexts).index(how.about) if how.about else 0
                 intervals += [
-                    f"{_filled(end, names)} AS {quoted(name + called)}"
+                    f"{_with_facts(_filled(end, names), place)} AS {quoted(name + called)}"
                     for called, end in ((LOW, how.low), (HIGH, how.high))
                 ]
         finals[member.name], used[member.name] = (*made, *intervals), tuple(dict.fromkeys(columns))
-        if member.name in failing:
-            reasons = [parsed[f"{text} failed"] for text in made if f"{text} failed" in parsed]
+        if reasons:
+            failing[member.name] = f"{member.name} failed"
             parsed[failing[member.name]] = F.coalesce(*reasons).alias(FAILED)
-    return Made(partials, finals, used, failing, parsed)
+    return Made(partials, finals, used, failing, contexts, parsed)
 
 
 def sliced(shape: Shape, rows: DataFrame) -> DataFrame:
@@ -173,10 +186,17 @@ def merged(shape: Shape, slices: DataFrame) -> DataFrame:
     return _grouped(shape, slices, SLICE)
 
 
-def results(shape: Shape, aggregate: Aggregate, slices: DataFrame, closing: tuple[int, int] | None = None) -> DataFrame:
+def results(
+    shape: Shape,
+    aggregate: Aggregate,
+    slices: DataFrame,
+    closing: tuple[int, int] | None = None,
+    context: Mapping[str, Context] | None = None,
+) -> DataFrame:
     """The results of windows, from slices: of those that begin between two times, or of all.
 
-    With aggregates of the user's own they have column FAILED, to be observed and left out.
+    With aggregates of the user's own they have column FAILED, to be observed and left out. `context` says what is known
+    of estimated columns.
     """
     window = aggregate.window
     first, last = (None, None) if closing is None else map(number, closing)
@@ -199,12 +219,15 @@ def results(shape: Shape, aggregate: Aggregate, slices: DataFrame, closing: tupl
     missing = [f"{column} IS NULL" for column in by]  # a hash passes nulls over, and (7, null) is not (null, 7)
     hidden = [f"xxhash64({', '.join([*by, *missing, _START])}) AS {IDENTITY}", f"timestamp_micros({_START}) AS {TIME}"]
     failing = [shape.failing[aggregate.name]] if aggregate.name in shape.failing else []
-    return _grouped(shape, started, _START).select(*map(shape.sql, [*visible, *hidden, *failing]))
+    grouped = _grouped(shape, started, _START)
+    if shape.contexts:
+        grouped = grouped.withColumn(CONTEXT, F.expr(facts_sql(list(shape.contexts), context or {}, ROWS)))
+    return grouped.select(*map(shape.sql, [*visible, *hidden, *failing]))
 
 
 def number(value_us: int) -> str:
     """A number that changes from batch to batch, in SQL, so that the code around it is not compiled anew."""
-    return f"array({value_us}L)[int({SLICE} & 0)]"
+    return changing(f"{value_us}L", SLICE)
 
 
 def _grouped(shape: Shape, slices: DataFrame, moment: str) -> DataFrame:
@@ -223,7 +246,7 @@ class _Named:
 
 def _own(aggregate: Aggregate | CountAggregate, name: str, own: Own, order: str, parsed: dict[str, Column]) -> _Named:
     """Put the columns of an aggregate of the user's own under their names."""
-    label = f"{aggregate.name}.{name} of ({', '.join(own.columns)})"
+    label = f"{aggregate.name}.{name} of ({', '.join(own.columns)}){encoding_label(own)}"
     column = _column(label)
     try:
         kind = DataType.fromDDL(own.type)
@@ -279,6 +302,11 @@ def _analysed(aggregate: Aggregate | CountAggregate, rows: DataFrame) -> DataFra
         raise StartError(f"aggregate {aggregate.name!r}: {reason_of(error)} Columns here: {here}.") from error
 
 
+def _as_kind(value: str, kind: str) -> str:
+    """A value as Spark's own function gives it; null where it does not fit, as a double may not into a decimal."""
+    return f"{'try_cast' if _FITTED.match(kind) else 'CAST'}({value} AS {kind})"
+
+
 def _column(sql: str) -> str:
     """The column of a partial.
 
@@ -296,7 +324,16 @@ def _filled(template: str, columns: list[str]) -> str:
     >>> _filled("try_divide(#0, #1)", ["_jt_p1", "_jt_p2"])
     'try_divide(_jt_p1, _jt_p2)'
     """
-    return re.sub(r"#(\d)", lambda found: columns[int(found[1])], template)
+    return re.sub(r"#(\d+)", lambda found: columns[int(found[1])], template)
+
+
+def _with_facts(template: str, place: int) -> str:
+    """A template with what is known of the column at a place.
+
+    >>> _with_facts("least(@share, 1D)", 0)
+    'least(get(_jt_context, 1), 1D)'
+    """
+    return re.sub(r"@(\w+)", lambda found: fact(place, found[1]), template)
 
 
 def direct(group: SliceGroup, shape: Shape, rows: Mapping[tuple[str, ...], DataFrame]) -> dict[str, DataFrame]:

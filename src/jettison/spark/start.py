@@ -8,19 +8,32 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from jettison.control.catch_up import NEWEST, SHED, check_catch_up
 from jettison.control.loop import Settings
+from jettison.errors import StartError
 from jettison.network.declare import Network
 from jettison.network.durations import duration_ms
+from jettison.network.estimated import weighed
 from jettison.network.graph import Graph
 from jettison.network.kafka import Kafka
+from jettison.network.slices import slice_groups
 from jettison.plan.shedders import SEMANTIC
+from jettison.plan.window_decisions import decisions_of
+from jettison.spark.alive import close_abandoned, remember
+from jettison.spark.arguments import check_arguments
 from jettison.spark.aside import ShedSinks
 from jettison.spark.batch import BatchRunner
 from jettison.spark.checkpoint import Checkpoint
+from jettison.spark.checkpoint_size import size_of
 from jettison.spark.checks import check_compiles, check_keys, check_paths, check_sinks, check_statics, opened
+from jettison.spark.closing import Step, close_all
+from jettison.spark.connect import named_parts, refuse_connect
 from jettison.spark.count_state import CountState
 from jettison.spark.join_state import JoinState
 from jettison.spark.metrics import Metrics
+from jettison.spark.metrics_address import metrics_address
+from jettison.spark.owners import Owners
+from jettison.spark.presence import Presence
 from jettison.spark.reading import Reader
 from jettison.spark.retention import DEFAULT_RETENTION, Retention
 from jettison.spark.run import Run
@@ -29,6 +42,8 @@ from jettison.spark.slice_state import SliceState
 from jettison.spark.state_kinds import check_kinds, remember_kinds
 from jettison.spark.stream import check_sources, is_bare
 from jettison.statistics.profile import Profile
+
+DRY_RUN = "dry-run"
 
 
 def start(
@@ -40,7 +55,8 @@ def start(
     headroom: float = 0.9,
     checkpoint: str | None = None,
     retention: str | int | None = DEFAULT_RETENTION,
-    shedding: bool = True,
+    shedding: bool | str = True,
+    catch_up: str = SHED,
     shedder: str = SEMANTIC,
     stale: str | None = None,
     profile: Profile | None = None,
@@ -49,25 +65,35 @@ def start(
     statics: Mapping[str, DataFrame] | None = None,
     rejects: Any = None,
     on_shed: Mapping[str, Any] | None = None,
+    metrics: str | int | None = None,
     metrics_port: int | None = None,
     live: bool = False,
     spark: SparkSession | None = None,
 ) -> Run:
     """Run a network. Nothing is shed while batches fit into `headroom` x `trigger`.
 
+    What begins, changes and ends is logged under the name "jettison"; add a handler to see it.
+
     Parameters
     ----------
     sources
         A streaming DataFrame, or a Kafka topic, for every source that is not declared with one.
     sinks
-        A sink, a Kafka topic, or a function of (DataFrame, batch id), for every output.
+        A sink, a Kafka topic, or a function of (DataFrame, batch id), for every output. A parquet folder belongs to
+        the run that has written there: with another checkpoint the start is refused (see `jt.parquet`).
     checkpoint
-        Where the run keeps what it needs to go on after a failure; a temporary folder when left out.
+        Where the run keeps what it needs to go on after a failure; a temporary folder when left out. Between two runs
+        outputs and operators may come and go: state belongs to what is computed, and what was not there from the first
+        row of a window on does not deliver it.
     retention
         How long plans and ledger stay readable: a duration, a number of batches, or None for ever. What a restart needs
         is always kept.
     shedding
-        False measures and reports, but drops nothing.
+        False measures and reports, but drops nothing. "dry-run" also plans: log, ledger, report and metrics say what
+        would have been dropped.
+    catch_up
+        What becomes of rows that waited while the run was down: "shed" treats them as an overload, "newest" skips to
+        fresh data, "all" sheds nothing until the run has caught up, in batches of bounded size.
     shedder
         Who plans: "semantic" (by value where outputs are valued), "random", "exact", or a rule of `plan.shedders`.
     stale
@@ -82,52 +108,125 @@ def start(
     statics
         The tables that joins name.
     rejects
-        A sink for rows that do not parse; by default they are kept as parquet in the checkpoint.
+        A sink for rows that do not parse, and for those on which an expression of the network fails; by default they
+        are kept as parquet in the checkpoint.
     on_shed
         Sinks for what is shed, by arc (`trips`, `paid>alerts`) or by output (what is shed on the way to it).
+    metrics
+        Serve Prometheus metrics at this address: "0.0.0.0:9100" for everybody, ":9100" or 9100 for this machine alone;
+        port 0 takes any that is free (`run.metrics.port`). Runs of several networks in one process may share it. There
+        is no password: listen only where whoever can connect may see them. Off by default.
     metrics_port
-        Serve Prometheus metrics on this port of the loopback address.
+        The old name: a port of the loopback address.
     live
         Show a line with the state of the run in the terminal.
     spark
-        The session, where no DataFrame tells it; by default the active one.
+        The session, where no DataFrame tells it; by default the active one. Spark Connect is refused.
     """
+    check_arguments(
+        network=network,
+        sources=sources,
+        sinks=sinks,
+        trigger=trigger,
+        headroom=headroom,
+        checkpoint=checkpoint,
+        stale=stale,
+        profile=profile,
+        shared=shared,
+        statics=statics,
+        on_shed=on_shed,
+        metrics_port=metrics_port,
+        spark=spark,
+    )
+    refuse_connect({"spark=": spark, **named_parts("source", sources), **named_parts("table", statics)})
+    address = metrics_address(metrics, metrics_port)
     graph = network.graph if isinstance(network, Network) else network
     graph = graph if stale is None else graph.with_stale(stale)
     graph, frames, spark = opened(graph, sources or {}, spark)
     graph.check_complete()
-    settings = Settings(duration_ms(trigger, "trigger"), headroom, shedding, shedder=shedder, learn=learn)
+    dry_run = _is_dry_run(shedding)
+    settings = Settings(
+        duration_ms(trigger, "trigger"), headroom, bool(shedding) and not dry_run, shedder=shedder, learn=learn
+    )
+    check_skips(graph, check_catch_up(catch_up))
     check_sources(graph, frames)
     chosen = check_sinks(graph, sinks or {})
     shed_sinks = ShedSinks(graph, on_shed or {})
     rejects_sink = None if rejects is None else as_sink("rejects", rejects)
-    check_paths({**chosen, **{f"on_shed {n}": s for n, s in shed_sinks.sinks.items()}, "rejects": rejects_sink})
+    aside_sinks = {**{f"on_shed {n}": s for n, s in shed_sinks.sinks.items()}, "rejects": rejects_sink}
+    written = {**{f"output {name!r}": sink for name, sink in chosen.items()}, **aside_sinks}
+    check_paths(written)
     tables = check_statics(graph, statics or {})
-    kept = check_compiles(spark, graph, frames, tables)
+    kept = check_compiles(spark, graph, frames, tables, chosen)
     check_keys(graph, tables)
     if profile is not None:
         profile.check(graph)
         profile = profile.completed(graph)
+    close_abandoned()
     kept_for = Retention.of(retention)
-    folder = Checkpoint(checkpoint or tempfile.mkdtemp(prefix="jettison-"), graph, spark, kept_for)
-    metrics, runner, reader = None, None, None
+    folder = Checkpoint(str(checkpoint or tempfile.mkdtemp(prefix="jettison-")), graph, spark, kept_for)
+    shown, runner, reader, owners = None, None, None, None
     try:
-        metrics = None if metrics_port is None else Metrics(metrics_port)
+        owners = Owners(spark, folder, graph.name, written)
+        shown = None if address is None else Metrics(graph, settings.budget_us / 1000, address)
+        if shown is not None:
+            shown.watch_checkpoint(lambda: size_of(folder.path, spark))
         aside = rejects_sink or ParquetSink(f"{folder.path}/rejects")
         check_kinds(folder.state_folder, kept.kinds)
-        joins = JoinState(spark, folder.state_folder, folder.state_path, kept.sides) if kept.sides else None
+        presence = Presence(folder.state_folder, graph)
+        if slice_groups(presence.graph) != slice_groups(graph):  # aggregates go on to share slices as they did
+            kept = check_compiles(spark, presence.graph, frames, tables)
+        graph = presence.graph
         state = (folder.state_folder, folder.state_path)
-        slices = SliceState(spark, graph, *state, kept.slices) if kept.slices else None
-        counts = CountState(spark, *state, kept.counts) if kept.counts else None
+        joins = JoinState(spark, *state, kept.sides, presence) if kept.sides else None
+        slices = SliceState(spark, graph, *state, kept.slices, presence) if kept.slices else None
+        counts = CountState(spark, *state, kept.counts, presence) if kept.counts else None
         remember_kinds(folder.state_folder, kept.kinds)
-        runner = BatchRunner(spark, graph, chosen, tables, aside, shed_sinks, joins, slices, counts)
+        runner = BatchRunner(spark, graph, chosen, tables, aside, shed_sinks, joins, slices, counts, presence)
         reader = Reader(spark, graph, folder, countable=all(is_bare(frame) for frame in frames.values()))
-        run = Run(spark, graph, runner, reader, tables, settings, folder, profile, shared, metrics, live, slices)
+        owners.take()
+        run = Run(
+            spark,
+            graph,
+            runner,
+            reader,
+            tables,
+            settings,
+            folder,
+            profile,
+            shared,
+            shown,
+            live,
+            slices,
+            notes=presence.notes,
+            catch_up=catch_up,
+            dry_run=dry_run,
+        )
         run.begin(frames)
+        remember(run)
         return run
     except BaseException:
-        for part in (metrics, runner, reader):
-            if part is not None:
-                part.close()
-        folder.close()
+        opened_parts: list[Step] = [("closing", part.close) for part in (shown, runner, reader) if part is not None]
+        if owners is not None:
+            opened_parts.append(("giving parquet folders back", owners.release))
+        close_all([*opened_parts, ("releasing the checkpoint", folder.close)])
         raise
+
+
+def check_skips(graph: Graph, catch_up: str) -> None:
+    """Refuse to skip what windows are made of: those that begin before the skip would be incomplete."""
+    if catch_up != NEWEST:
+        return
+    decisions, counted = decisions_of(graph), weighed(graph)
+    for source in graph.sources:
+        if source.name in counted or not decisions.by_chance(source.name):
+            raise StartError(
+                f"catch_up='newest' skips rows of source {source.name!r}, and windows below it would be incomplete: "
+                f"use catch_up='shed' or 'all', or let its outputs say QoS(on_loss='ignore')."
+            )
+
+
+def _is_dry_run(shedding: bool | str) -> bool:
+    if isinstance(shedding, str) and shedding != DRY_RUN:
+        raise StartError(f"shedding is {shedding!r}: use True, False or {DRY_RUN!r}.")
+    return shedding == DRY_RUN

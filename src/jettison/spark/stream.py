@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.errors import ParseException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -13,6 +14,7 @@ from pyspark.sql.types import DataType, StructType
 from jettison.errors import StartError
 from jettison.network.graph import Graph
 from jettison.network.operators import Source
+from jettison.spark.generator import SOURCE
 
 TAG = "_jt_source"
 
@@ -60,6 +62,16 @@ def _check_columns(source: Source, frame: DataFrame) -> None:
                 f"source {source.name!r}: column {name!r} is {actual.simpleString()} in the stream and declared "
                 f"{kind.simpleString()}: cast it, or declare it as it is."
             )
+
+
+def is_generated(frame: DataFrame) -> bool:
+    """Whether a stream is our own generator's."""
+    plan: Any = frame._jdf.queryExecution().analyzed()
+    leaves = plan.collectLeaves()
+    try:
+        return int(leaves.size()) == 1 and str(leaves.head().sourceName()) == SOURCE
+    except Py4JError:  # not a stream of this kind
+        return False
 
 
 def is_bare(frame: DataFrame) -> bool:

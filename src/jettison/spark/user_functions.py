@@ -1,6 +1,7 @@
 """Aggregates of the user's own as columns of Spark: what a slice keeps of its rows, how that merges, and the result.
 
-Spark collects the rows of a group and slice, and Python makes one value of them, pickled. A function that throws does
+Spark collects the rows of a group and slice, and Python makes one value of them, encoded as plain data
+(`value_encoding`), or pickled where the user asks for it. A function that throws does
 not end the run: what it threw takes the value's place, goes through every merge, and comes out as the reason why the
 window failed. Rows are put into the order of event time before, and values into that of their first rows, so that a
 batch that is repeated gives the same again.
@@ -20,6 +21,7 @@ from pyspark.sql.types import BinaryType, DataType, StringType, StructField, Str
 
 from jettison.network.schema import quoted
 from jettison.network.user_aggregates import Own, UserAggregate, WholeWindow
+from jettison.network.value_encoding import decode, encode
 from jettison.spark.drops import IDENTITY, TIME
 from jettison.spark.user_values import taking
 
@@ -86,19 +88,39 @@ def _told(error: Exception) -> str:
         return type(error).__name__
 
 
-def _pickled(first: tuple[int, int], value: Any) -> bytes:
-    """A partial: when its first row was, and its value."""
-    made = _tried(lambda: pickle.dumps((first, value)))
-    return pickle.dumps((first, made)) if isinstance(made, _Thrown) else bytes(made)
+@dataclass(frozen=True)
+class _Codec:
+    """How partials become bytes and values again. A partial is when its first row was, and its value."""
 
+    encoding: str
 
-def _unpickled(partial: Any) -> tuple[tuple[int, int], Any]:
-    """A partial as it was pickled; what cannot be read back takes the value's place.
+    def write(self, first: tuple[int, int], value: Any) -> bytes:
+        made = _tried(lambda: self._bytes(first, value))
+        return self._bytes(first, made) if isinstance(made, _Thrown) else made
 
-    Not so where its class is not there: with the module in its place it can be read again, so that ends the run.
-    """
-    found = _tried(lambda: pickle.loads(bytes(partial)), but=(ImportError, AttributeError))
-    return (_UNKNOWN, found) if isinstance(found, _Thrown) else found
+    def read(self, partial: Any) -> tuple[tuple[int, int], Any]:
+        """A partial as it was written; what cannot be read back takes the value's place.
+
+        Not so where the class of a pickled value is not there: with the module in its place it can be read again, so
+        that ends the run.
+        """
+        found = _tried(lambda: self._value(bytes(partial)), but=(ImportError, AttributeError))
+        return (_UNKNOWN, found) if isinstance(found, _Thrown) else found
+
+    def _bytes(self, first: tuple[int, int], value: Any) -> bytes:
+        if self.encoding == "pickle":
+            return pickle.dumps((first, value))
+        thrown = isinstance(value, _Thrown)
+        return encode((*first, thrown)) + b"\n" + encode(value.reason if thrown else value)
+
+    def _value(self, data: bytes) -> tuple[tuple[int, int], Any]:
+        if self.encoding == "pickle":
+            found: tuple[tuple[int, int], Any] = pickle.loads(data)
+            return found
+        head, _, rest = data.partition(b"\n")
+        at, identity, thrown = decode(head)
+        value = decode(rest)
+        return (at, identity), _Thrown(value) if thrown else value
 
 
 def _in_order(rows: Any) -> list[Any]:
@@ -110,15 +132,19 @@ def _moment(row: Any) -> tuple[int, int]:
 
 
 def _folding(own: UserAggregate) -> Callable[[Any], bytes]:
+    codec = _Codec(own.encoding)
+
     def folded(rows: Any) -> bytes:
         ordered = _in_order(rows)
         value = _tried(lambda: reduce(lambda before, row: own.incr(before, *row[2:]), ordered, own.init()))
-        return _pickled(_moment(ordered[0]), value)
+        return codec.write(_moment(ordered[0]), value)
 
     return folded
 
 
 def _merging(own: UserAggregate) -> Callable[[Any], bytes | None]:
+    codec = _Codec(own.encoding)
+
     def joined(before: Any, later: Any) -> Any:
         thrown = next((each for each in (before, later) if isinstance(each, _Thrown)), None)
         return _tried(lambda: own.merge(before, later)) if thrown is None else thrown
@@ -126,8 +152,8 @@ def _merging(own: UserAggregate) -> Callable[[Any], bytes | None]:
     def merged(partials: Any) -> bytes | None:
         if len(partials) <= 1:  # none in slices from before this aggregate was declared
             return bytes(partials[0]) if partials else None
-        found = sorted(map(_unpickled, partials), key=lambda each: each[0])
-        return _pickled(found[0][0], reduce(joined, (value for _, value in found)))
+        found = sorted(map(codec.read, partials), key=lambda each: each[0])
+        return codec.write(found[0][0], reduce(joined, (value for _, value in found)))
 
     return merged
 
@@ -141,7 +167,7 @@ def _result_of(own: Own, kind: DataType) -> Callable[[Any], tuple[Any, str | Non
 
             rows = [tuple(row[2:]) for row in _in_order(kept)]
             return own.function(pd.DataFrame.from_records(rows, columns=list(own.columns)))
-        _, value = _unpickled(kept)
+        _, value = _Codec(own.encoding).read(kept)
         return value if isinstance(value, _Thrown) else own.final(value)
 
     def checked(kept: Any) -> Any:

@@ -12,6 +12,7 @@ from jettison.statistics.samples import ValueSample
 _SAMPLE_MASK = 15
 _POINTS = 200
 _ACCURACY = 1000
+_SAMPLED_ROWS = 4096
 
 
 def valued_columns(graph: Graph, operator: str) -> tuple[str, ...]:
@@ -20,9 +21,22 @@ def valued_columns(graph: Graph, operator: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def value_metrics(number: int, value: str) -> list[str]:
-    """Evenly spaced quantiles of a value in one row of 16, and how many of those had none."""
-    sampled, number_of = f"{IDENTITY} & {_SAMPLE_MASK} = 0", f"try_cast({value} AS double)"
+def sample_mask(rows: int) -> int:
+    """Of which bits of a row's identity all must be 0 so that some 4,000 to 8,000 of so many rows are looked at.
+
+    >>> sample_mask(100), sample_mask(10_000), sample_mask(1_000_000)
+    (0, 1, 127)
+    """
+    mask = 1
+    while rows >= 2 * mask * _SAMPLED_ROWS:
+        mask *= 2
+    return mask - 1
+
+
+def value_metrics(number: int, value: str, mask: int = _SAMPLE_MASK) -> list[str]:
+    """Evenly spaced quantiles of a value in one row of 16, unless `mask` says another part, and how many of those had
+    none."""
+    sampled, number_of = f"{IDENTITY} & {mask} = 0", f"try_cast({value} AS double)"
     # one text, taken apart once, instead of 200 numbers that Spark looks at again in every step of its analysis
     shares = ",".join(f"{(point + 0.5) / _POINTS:.4f}" for point in range(_POINTS))
     at = f"CAST(split('{shares}', ',') AS array<double>)"
@@ -34,13 +48,19 @@ def value_metrics(number: int, value: str) -> list[str]:
     ]
 
 
+def value_sample(number: int, seen: Mapping[str, Any]) -> ValueSample | None:
+    """What was seen of one value; None where nobody looked at any row."""
+    rows, points = seen.get(f"v{number}_rows"), seen.get(f"v{number}_points")
+    if not rows:
+        return None
+    return ValueSample(rows, tuple(float(point) for point in points or ()), rows - seen[f"v{number}_usable"])
+
+
 def value_samples(graph: Graph, operator: str, seen: Mapping[str, Any]) -> dict[str, ValueSample]:
     """What was seen, by "operator.column"."""
     found: dict[str, ValueSample] = {}
     for number, column in enumerate(valued_columns(graph, operator)):
-        rows, points = seen.get(f"v{number}_rows"), seen.get(f"v{number}_points")
-        if rows:
-            usable = seen[f"v{number}_usable"]
-            values = tuple(float(point) for point in points or ())
-            found[f"{operator}.{column}"] = ValueSample(rows, values, rows - usable)
+        sample = value_sample(number, seen)
+        if sample is not None:
+            found[f"{operator}.{column}"] = sample
     return found

@@ -22,7 +22,7 @@ _log = logging.getLogger("jettison")
 
 @dataclass(frozen=True)
 class Seen:
-    """What a look found, and when. `ids` tells a topic from another one that has its name."""
+    """What a look found, and when (by a clock that never jumps). `ids` tells a topic from another of its name."""
 
     at_s: float
     ids: Mapping[str, str] = field(default_factory=dict)
@@ -80,9 +80,9 @@ class Watch:
             ids = {name: str(described.get(name).topicId().toString()) for name in self._topics}
             sizes = {name: int(described.get(name).partitions().size()) for name in self._topics}
             earliest = self._offsets(sizes, spec.earliest())
-            before = time.time()
+            before = time.monotonic()
             latest = self._offsets(sizes, spec.latest())
-            at_s = (before + time.time()) / 2
+            at_s = (before + time.monotonic()) / 2
         except Py4JError as error:
             self._silent_until_s = time.monotonic() + self._rest_s
             _log.warning(

@@ -12,12 +12,13 @@ _LEAST_INTERVAL_S = 0.05
 class TopicSample:
     """One topic at the end of a batch: arrivals per second, and how many records, and seconds, its reader is behind.
 
-    The rate is that up to `at_s`, since the look before.
+    The rate is that up to `at_s` (of a clock that never jumps), since the look before. `lag_s` is None where records
+    wait and none arrive: how long they have waited cannot be told from offsets.
     """
 
     rows_per_s: float
     lag_rows: int
-    lag_s: float
+    lag_s: float | None
     at_s: float = 0.0
 
 
@@ -54,6 +55,11 @@ class Arrivals:
         return self._rows_per_s
 
     def behind(self, lag_rows: int) -> TopicSample:
-        """A sample, given the records that wait. By Little's law they came within lag / rate seconds."""
+        """A sample, given the records that wait. By Little's law they came within lag / rate seconds.
+
+        >>> Arrivals().behind(28_924).lag_s is None, Arrivals().behind(0).lag_s
+        (True, 0.0)
+        """
         rate = self._rows_per_s or 0.0
-        return TopicSample(rate, lag_rows, lag_rows / rate if rate > 0 else 0.0, self._at_s or 0.0)
+        lag_s = lag_rows / rate if rate > 0 else (0.0 if lag_rows == 0 else None)
+        return TopicSample(rate, lag_rows, lag_s, self._at_s or 0.0)

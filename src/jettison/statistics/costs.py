@@ -20,7 +20,7 @@ from jettison.statistics.load import flows
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample
 from jettison.statistics.spread import flows_by_value
-from jettison.statistics.values import Keep, ValueModel
+from jettison.statistics.values import Keep, ValueModel, Vector
 
 _LEAST_NOISE_MS = 20.0
 _NOISE_SHARE = 0.1
@@ -33,6 +33,7 @@ _UNCERTAINTY = 0.5
 _GUESS_UNCERTAINTY = 2.0
 """Of a batch's fixed part (planning by Spark, files, jobs) calibration sees little: then it is the first to doubt."""
 _SELECTIVITY_WEIGHT = 0.3
+_LEAST_ROW_SHARE = 0.2
 _LEAST_ROWS = 20.0
 
 
@@ -42,19 +43,45 @@ class CostModel:
     def __init__(self, graph: Graph, start: Profile, *, guessed: bool = False) -> None:
         """`guessed`: the fixed part is no more than a guess."""
         self._graph = graph
-        self._start = start
         self._ends = graph.segment_ends
         self._segments = sorted(set(self._ends.values()))
-        uncertain = [_GUESS_UNCERTAINTY if guessed else _UNCERTAINTY] + [_UNCERTAINTY] * (1 + len(self._segments))
-        self._fit = LeastSquares([1.0] * len(uncertain), uncertainty=uncertain)
-        self._steps = [
-            (graph.arcs_into(operator.name), self._segments.index(self._ends[operator.name]), start.cost(operator.name))
-            for operator in graph.operators
-        ]
+        self._uncertain = [_GUESS_UNCERTAINTY if guessed else _UNCERTAINTY, *[_UNCERTAINTY] * (1 + len(self._segments))]
+        self._begin(start)
         self._selectivity = {name: Smoothed(_SELECTIVITY_WEIGHT, value) for name, value in start.selectivity.items()}
         self._values = ValueModel(graph, start)
         self._batches: Counter[frozenset[bool]] = Counter()  # by the kinds of their drops: by value, by chance, none
         self.profile = replace(start, values=self._values.get())
+
+    def _begin(self, start: Profile) -> None:
+        """Fit factors to these costs from now on."""
+        self._start = start
+        self._fit = LeastSquares([1.0] * len(self._uncertain), uncertainty=self._uncertain)
+        self._steps = [
+            (self._graph.arcs_into(each.name), self._segments.index(self._ends[each.name]), start.cost(each.name))
+            for each in self._graph.operators
+        ]
+
+    def lower(self, rows: Mapping[str, float], keeps: Mapping[str, Keep], measured_ms: float) -> None:
+        """Bring costs that are far too high down to what one batch took.
+
+        The fixed part is a guess from the shape of the network, reading and work were measured: those come down first,
+        to a fifth of the batch at the least, then the fixed part too.
+        """
+        fixed_ms, *others = (f * part for f, part in zip(self._fit.get(), self._parts_ms(rows, keeps), strict=True))
+        rest_ms = sum(others)
+        rest = min(1.0, max(measured_ms - fixed_ms, _LEAST_ROW_SHARE * measured_ms) / rest_ms) if rest_ms > 0 else 1.0
+        fixed = min(1.0, max(0.0, measured_ms - rest * rest_ms) / fixed_ms) if fixed_ms > 0 else 1.0
+        now = self.profile
+        self._begin(
+            replace(
+                now,
+                fixed_ms=fixed * now.fixed_ms,
+                read_us={name: rest * cost for name, cost in now.read_us.items()},
+                look_us={name: rest * cost for name, cost in now.look_us.items()},
+                cost_us={name: rest * cost for name, cost in now.cost_us.items()},
+            )
+        )
+        self._refresh()
 
     def predict_ms(self, rows: Mapping[str, float], keeps: Mapping[str, Keep]) -> float:
         """How long a batch with these rows and drops takes."""
@@ -95,8 +122,21 @@ class CostModel:
         """Learn how values are spread, where outputs are valued."""
         if self._graph.tracks.all:
             rows = {name: float(count) for name, count in sample.rows_in.items()}
-            self._values.update(self.profile, rows, keeps, sample.arcs, sample.values)
+            delivered = {name: seen.rows for name, seen in sample.outputs.items()}
+            shares = self._values.update(
+                self.profile, rows, keeps, sample.arcs, sample.values, sample.before, delivered
+            )
+            self._selectivity |= {name: Smoothed(_SELECTIVITY_WEIGHT, share) for name, share in shares.items()}
             self._refresh()
+
+    @property
+    def passes_by_value(self) -> Mapping[str, Vector]:
+        """What filters pass of every cell of values."""
+        return self._values.passes
+
+    def knows_values(self, arc: str) -> bool:
+        """Whether anything is known of the values that a drop on an arc judges by."""
+        return self._values.knows(arc)
 
     def _flows(self, rows: Mapping[str, float], keeps: Mapping[str, Keep]) -> dict[str, float]:
         shares = {arc: keep for arc, keep in keeps.items() if isinstance(keep, float | int)}

@@ -55,9 +55,17 @@ class BatchSample:
     that was counted, `skipped` the records that were passed over unread, `stale` those of them that were too old,
     `gone` those that a source had lost before, `late` the rows that came behind the watermark: by join of streams those
     whose partners may have gone, by aggregate those whose windows were closed, which are left out; `failed`, by
-    aggregate, the windows on which a function of the user's own threw. `groups` tells, by estimated aggregate, which
+    aggregate, the windows on which a function of the user's own threw; `withheld` those that it has not seen from their
+    first row on. `groups` tells, by estimated aggregate, which
     groups are large, and how large those are that have gaps of their own. `values` tells, by "operator.column", how
-    values that outputs are valued by are spread behind the drops.
+    values that outputs are valued by are spread behind the drops, `before`, by arc, how they are spread before a drop
+    there. `delivered` and `worth` are, by output, the share of tuples and of what they are worth that passed the drops,
+    as counted (see `plan.counted`); an output is missing where only the plan's word is known.
+    In a dry run `would` tells, by arc, how many rows would have reached a drop and how many it would have taken,
+    `would_deliver` the share of each output that would have come through.
+    By aggregate, `timeless_in` counts the rows without an event time that came to it, `unneeded` those of which no
+    window is kept, `windows` the windows that closed in this batch and how many of them were kept, `watermark_us` the
+    watermark of this batch. `unfit` counts, by operator, rows that it rejected.
     `parts_ms` splits the batch's time: deciding, each output's job, and the trigger's own bookkeeping.
     """
 
@@ -80,3 +88,14 @@ class BatchSample:
     plan_row: float = 0
     failed: Mapping[str, FailedWindows] = field(default_factory=dict)
     groups: Mapping[str, GroupSample] = field(default_factory=dict)
+    would: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    would_deliver: Mapping[str, float] = field(default_factory=dict)
+    timeless_in: Mapping[str, int] = field(default_factory=dict)
+    unneeded: Mapping[str, int] = field(default_factory=dict)
+    windows: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    watermark_us: Mapping[str, int] = field(default_factory=dict)
+    unfit: Mapping[str, int] = field(default_factory=dict)
+    before: Mapping[str, ValueSample] = field(default_factory=dict)
+    delivered: Mapping[str, float] = field(default_factory=dict)
+    worth: Mapping[str, float] = field(default_factory=dict)
+    withheld: Mapping[str, int] = field(default_factory=dict)

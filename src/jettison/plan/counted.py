@@ -1,0 +1,169 @@
+"""What a batch delivered, as counted: what its plan said of the shares that pass is replaced by what passed.
+
+Of drops by chance the counted share is taken. Of a drop by value the shares of its cells are in the plan, and how the
+tuples of the batch were spread over the cells is known from a sample before the drop; both together are scaled to the
+rows that were counted behind it. What filters below pass of every cell is known from earlier batches. Outputs below a
+drop by window are left out: shares of windows hold in the long run, not in one batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from jettison.network.graph import Graph, arc_head
+from jettison.network.operators import Apply, Join, Source, Where
+from jettison.plan.plan import Keep, Plan, Semantic, Window, keeps_of
+from jettison.statistics.profile import Profile
+from jettison.statistics.samples import BatchSample
+from jettison.statistics.spread import Spread, flows_by_value
+from jettison.statistics.values import counted_spread
+
+Vector = npt.NDArray[np.float64]
+
+
+def counted_shares(
+    graph: Graph,
+    profile: Profile,
+    plan: Plan,
+    sample: BatchSample,
+    passes: Mapping[str, Vector] | None = None,
+) -> tuple[dict[str, float], dict[str, float]]:
+    """By output, the share of tuples that a batch delivered and of what they are worth; nothing where all passed.
+
+    `passes` is what filters pass of every cell, where that is known better than from the spreads of the profile.
+
+    >>> from jettison.network import Network, QoS, Value
+    >>> from jettison.statistics.samples import ValueSample
+    >>> net, value = Network("n"), Value("x", [(0, 50, 0.5), (50, 100, 1)])
+    >>> net.source("s", "x int").output("o", qos=QoS(value=value))
+    >>> bounds = net.graph.tracks.by_output["o"].bounds
+    >>> upper = Semantic("x", bounds, tuple(float(low >= 50) for low in bounds[:-1]) + (0.0,), keep=0.5)
+    >>> low = ValueSample(100, (10.0,) * 80 + (60.0,) * 20)  # the plan counted on 50, there are 20
+    >>> sample = BatchSample(0, 0.0, 1000.0, 900.0, {"s": 1000}, {"s": (1000, 210)}, before={"s": low})
+    >>> delivered, worth = counted_shares(net.graph, Profile({}, {}), Plan({"s": upper}), sample)
+    >>> round(delivered["o"], 3), round(worth["o"], 3)
+    (0.21, 0.35)
+    """
+    skipped = sum(sample.skipped.values())
+    if not plan.sheds and not skipped:
+        return {}, {}
+    counted = _carried(graph, profile, _spreads(graph, plan, sample), passes or {})
+    rows = {name: float(count) for name, count in sample.rows_in.items()}
+    spread = Spread(graph, counted)
+    by_window = {arc for arc, drop in plan.drops.items() if isinstance(drop, Window)}
+    keeps: dict[str, Keep] = {}
+    order = {operator.name: number for number, operator in enumerate(graph.operators)}
+    for arc in sorted(plan.arcs, key=lambda arc: order[arc.rpartition(">")[0] or arc]):
+        if arc not in by_window:
+            keeps[arc] = _counted(graph, counted, rows, keeps, arc, plan, sample, spread)
+    whole = {name: count + sample.skipped.get(name, 0) for name, count in rows.items()}
+    with_drops = flows_by_value(graph, counted, rows, keeps, spread)
+    without = flows_by_value(graph, counted, whole, None, spread)
+    heads = {arc_head(arc) for arc in by_window}
+    by_window_above = heads.union(*(graph.outputs_below(head) for head in heads))
+    delivered, worth = {}, {}
+    for output in graph.outputs:
+        if output.name in by_window_above:
+            continue
+        (arc,) = graph.arcs_into(output.name)
+        delivered[output.name] = _share(with_drops[arc].sum(), without[arc].sum())
+        track, value = graph.tracks.below(output.name), output.qos.value
+        if track is not None and value is not None and not plan.stale and not any(sample.stale.values()):
+            weights = track.worth(value)
+            full = float((weights * without[arc]).sum())
+            got = float((weights * with_drops[arc]).sum())
+            worth[output.name] = _share(got, full) if full > 0 else delivered[output.name]
+    return delivered, worth
+
+
+def _carried(
+    graph: Graph, profile: Profile, entering: Mapping[str, Sequence[float]], passes: Mapping[str, Vector]
+) -> Profile:
+    """A profile for the values of one batch, which pass every filter cell by cell as values do by the profile."""
+    if not entering:
+        return profile
+    known = Spread(graph, profile)
+    values, selectivity = dict(profile.values), dict(profile.selectivity)
+    for track in graph.tracks.all:
+        at: dict[str, Vector] = {}
+        for operator in graph.operators:
+            name = operator.name
+            if name not in track.columns:
+                continue
+            place, before = f"{name}.{track.columns[name]}", [at[tail] for tail in operator.inputs if tail in at]
+            if place in entering or not before:
+                at[name] = np.asarray(entering.get(place, known.of(name, track)))
+            else:
+                came: Vector = np.mean(before, axis=0)
+                through = passes.get(name)
+                if through is None and known.track(name) is track:
+                    through = known.passes(name)
+                at[name] = came if through is None else came * through
+                if through is not None and isinstance(operator, Where | Join | Apply):
+                    selectivity[name] = float(at[name].sum())
+                at[name] = at[name] / max(float(at[name].sum()), 1e-12)
+            values[place] = tuple(map(float, at[name]))
+    return replace(profile, values=values, selectivity=selectivity)
+
+
+def _share(got: float, full: float) -> float:
+    return min(1.0, float(got) / float(full)) if full > 0 else 1.0
+
+
+def _spreads(graph: Graph, plan: Plan, sample: BatchSample) -> dict[str, tuple[float, ...]]:
+    """How the tuples of this batch were spread before drops, by "operator.column", where that was sampled."""
+    found = {}
+    for track in graph.tracks.all:
+        for name, column in track.columns.items():
+            if isinstance(graph.by_name[name], Source):
+                seen = sample.before.get(name)
+                if seen is None and not isinstance(plan.drops.get(name), Semantic):
+                    seen = sample.values.get(f"{name}.{column}")  # a drop by chance changes no shares
+                spread = counted_spread(track, seen)
+                if spread is not None:
+                    found[f"{name}.{column}"] = tuple(map(float, spread))
+    by_value = {arc for arc, drop in plan.drops.items() if isinstance(drop, Semantic)}
+    for arc, seen in sample.before.items():
+        tail, inner, _ = arc.rpartition(">")
+        at = graph.tracks.at(arc)
+        above = {source.name for source in graph.sources_above(tail)} if inner else set()
+        spread = counted_spread(at[0], seen) if inner and at is not None and not above & by_value else None
+        if at is not None and spread is not None:
+            found[f"{tail}.{at[1]}"] = tuple(map(float, spread))
+    return found
+
+
+def _counted(
+    graph: Graph,
+    profile: Profile,
+    rows: dict[str, float],
+    above: dict[str, Keep],
+    arc: str,
+    plan: Plan,
+    sample: BatchSample,
+    spread: Spread,
+) -> Keep:
+    """What passed the drop on an arc, by cell where it judged by value."""
+    drop = plan.drops.get(arc)
+    planned = () if drop is None else keeps_of({arc: drop})[arc]
+    came, kept = sample.arcs.get(arc, (0, 0))
+    if came == 0:
+        return planned or 1.0
+    share = kept / came
+    if not isinstance(drop, Semantic):
+        return share
+    assert isinstance(planned, tuple)
+    at = graph.tracks.at(arc)
+    arriving = None if at is None else counted_spread(at[0], sample.before.get(arc))
+    if arriving is None:
+        arriving = flows_by_value(graph, profile, rows, above, spread)[arc]
+    if len(arriving) != len(planned) or arriving.sum() <= 0:
+        return share
+    expected = float((arriving * np.asarray(planned)).sum() / arriving.sum())
+    if expected <= 0:
+        return share
+    return tuple(each * share / expected for each in planned)  # the sample is rough, the count is not

@@ -1,0 +1,91 @@
+"""The figures of one batch, as docs/figures.md defines them: reports, metrics and screens take theirs from here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from jettison.network.graph import Graph
+from jettison.plan.delivered import Delivered, delivered
+from jettison.plan.plan import Plan
+from jettison.plan.problem import Problem
+from jettison.plan.reasons import kind_of_reason
+from jettison.plan.window_decisions import decisions_of
+from jettison.statistics.account import Account, accounts_of
+from jettison.statistics.profile import Profile
+from jettison.statistics.samples import BatchSample
+
+
+@dataclass(frozen=True)
+class BatchFigures:
+    """One batch as it was measured, and what follows from it.
+
+    `accounts` has, by (source, output), where source tuples went; `delivered`, by output, what it got. `load` is the
+    work of the batch, nothing shed, over its budget, by the costs as they are known. `infeasible` says why no plan
+    fits. While `calibrating`, costs have not been measured and nothing is shed.
+    """
+
+    sample: BatchSample
+    plan: Plan
+    budget_ms: float
+    accounts: Mapping[tuple[str, str], Account]
+    delivered: Mapping[str, Delivered]
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    results_dropped: Mapping[str, int] = field(default_factory=dict)
+    load: float = 0.0
+    infeasible: str | None = None
+    calibrating: bool = False
+
+    @property
+    def over_budget(self) -> bool:
+        """Whether the batch took longer than its budget, as measured."""
+        return self.sample.duration_ms > self.budget_ms
+
+    @property
+    def mispredicted(self) -> bool:
+        """Whether the batch was over budget although its plan predicted that it would fit, nothing more shed."""
+        return self.over_budget and kind_of_reason(self.plan.reason) in ("within_budget", "windows_decided_earlier")
+
+
+def figures_of(
+    graph: Graph,
+    sample: BatchSample,
+    plan: Plan,
+    *,
+    budget_ms: float,
+    profile: Profile | None = None,
+    infeasible: str | None = None,
+    calibrating: bool = False,
+) -> BatchFigures:
+    """All figures of a batch.
+
+    `dropped` counts rows by the arc on which they were dropped; `results_dropped` does the same for results of windows,
+    which are not source tuples.
+
+    >>> from jettison.network import Network
+    >>> net = Network("two"); s = net.source("s", "x int")
+    >>> s.where("x > 0", name="a").output("left"); s.where("x > 5", name="b").output("right")
+    >>> sample = BatchSample(0, 0.0, 1000.0, 1800.0, {"s": 100}, {"s": (100, 80), "s>b": (80, 60)})
+    >>> found = figures_of(net.graph, sample, Plan(reason="predicted within budget"), budget_ms=900.0)
+    >>> found.dropped, found.over_budget, found.mispredicted
+    ({'s': 20, 's>b': 20}, True, True)
+    """
+    arcs = decisions_of(graph).arcs
+    closed = [arc for arc in plan.drops if plan.closes(arc)]
+    gone = {arc: rows - kept for arc, (rows, kept) in sample.arcs.items() if rows > kept}
+    results = {arc: count for arc, count in gone.items() if arcs.results_on(arc)}
+    load = 0.0
+    if profile is not None:
+        load = Problem(graph, profile, sample.rows_in, 1000 * budget_ms).load_us / (1000 * budget_ms)
+    return BatchFigures(
+        sample,
+        plan,
+        budget_ms,
+        accounts_of(graph, sample, closed),
+        delivered(graph, plan, sample, profile),
+        {arc: count for arc, count in gone.items() if arc not in results},
+        results,
+        load,
+        infeasible,
+        calibrating,
+    )

@@ -1,0 +1,312 @@
+"""Which operators keep state in a checkpoint, what they compute, and since which batch they have been watching.
+
+checkpoint/state/operators.json   by operator of the network that ran last: its lineage, its first batch, its folder
+checkpoint/state/seen.json        after each of the last two batches, the newest event time so far by place
+
+An operator that is not in the network while batches are run loses its state: when it comes back it begins anew. Both
+files are written when batches run, so that a start that is refused, or reads nothing, changes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from jettison.errors import CheckpointError
+from jettison.network.graph import Graph
+from jettison.network.identity import identity, is_derived, lineage
+from jettison.network.operators import Aggregate, Apply, Operator, StreamJoin, kind_of
+from jettison.network.reach import further
+from jettison.network.slices import SliceGroup
+from jettison.network.watching import Watch, keeping, places_above, whole_after_us
+from jettison.spark.files import Folder
+from jettison.spark.sealed import read_sealed, write_sealed
+
+_OPERATORS = "operators.json"
+_SEEN = "seen.json"
+_FOLDERS = "slices.json"  # of checkpoints from before operators.json: by aggregate, the folder of its slices
+_KINDS = "kinds.json"
+_REMEDY = "declare it as it was, give it another name, or start with a new checkpoint"
+
+log = logging.getLogger("jettison")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An operator that keeps state: what it computes, since when, and where."""
+
+    lineage: tuple[str, ...]
+    watch: Watch
+    folder: str
+
+
+class Presence:
+    """The operators of a run in its checkpoint. `notes` says, a sentence each, what began anew."""
+
+    def __init__(self, folder: Folder, graph: Graph) -> None:
+        self._folder = folder
+        self._graph = graph
+        self._lineage = {each.name: lineage(graph, each.name) for each in keeping(graph)}
+        self._places = {_place(graph, each.name): each.name for each in graph.operators if _seen_at(graph, each.name)}
+        content = _read(folder, _OPERATORS)
+        self._old = content is None
+        self._before = {} if content is None else {name: self._entry(name, each) for name, each in content.items()}
+        if self._old:
+            self._before = self._from_before()
+        self._seen: dict[int, dict[str, int]] = {
+            int(batch): {self._places[place]: time for place, time in times.items() if place in self._places}
+            for batch, times in (_read(folder, _SEEN) or {}).items()
+        }
+        self._entries: dict[str, Entry] = {}
+        self._anew: dict[str, str] = {}
+        self._folders: dict[str, str] = {}
+        self._after_us: dict[str, float] | None = None
+        self._begun = False
+        self.notes: list[str] = []
+        self._check()
+
+    @property
+    def graph(self) -> Graph:
+        """The network with aggregates sharing slices as those are kept."""
+        aggregates = {each.name for each in self._graph.aggregates}
+        together = {name: entry.folder for name, entry in self._kept().items() if name in aggregates}
+        return replace(self._graph, together=together)
+
+    def unnamed(self, name: str) -> bool:
+        """Whether an operator was given no name: what does not fit it any more need not be refused."""
+        return is_derived(self._graph, name)
+
+    def begin_anew(self, name: str, reason: str) -> None:
+        """Do not go on with what is kept for an operator, for this reason."""
+        self._anew[name] = reason
+
+    def folders(self, groups: Sequence[SliceGroup]) -> Mapping[str, str]:
+        """By group of aggregates, the folder of its slices; called once, before the first batch.
+
+        Slices that were shared by aggregates of one stream cannot be shared when they read two: one goes on with them.
+        """
+        kept, taken = self._kept(), {each.folder for each in self._kept().values()}
+        used: set[str] = set()
+        for group in groups:
+            known = [kept[member.name].folder for member in group.members if member.name in kept]
+            if known and known[0] in used:
+                for member in group.members:
+                    self._moved(member, known[0])
+                known = []
+            folder = known[0] if known else _free(group.name, used | taken)
+            used.add(folder)
+            self._folders |= {member.name: folder for member in group.members}
+        return {group.name: self._folders[group.name] for group in groups}
+
+    def begin(self, batch: int) -> None:
+        """Note who watches from this batch on, before it is run; only the first batch of a run makes a difference."""
+        if self._begun:
+            return
+        self._begun = True
+        kept = self._kept()
+        for name, told in self._lineage.items():
+            folder = self._folders.get(name, name)
+            if name in kept:
+                self._entries[name] = kept[name]
+                self._adopted(name)
+            else:
+                self._entries[name] = Entry(told, self._watch(name, batch), folder)
+        for name, entry in self._entries.items():
+            shared = [other for other, each in self._entries.items() if each.folder == entry.folder and other in kept]
+            if name not in kept and not shared:
+                self._folder.delete(entry.folder)  # of an operator that left: nothing of it is of use
+        self._write()
+        if batch > 0:
+            self._say(batch, kept)
+
+    def known_in(self, name: str, batch: int) -> bool:
+        """Whether what was recorded of an operator after a batch is its own: it was watching then."""
+        return name not in self._entries or self._entries[name].watch.from_batch <= batch
+
+    def watch(self, name: str) -> Watch:
+        return self._entries[name].watch if name in self._entries else Watch()
+
+    def whole_after_us(self, name: str) -> float:
+        """The event time after which the results of an aggregate are whole."""
+        if self._after_us is None:
+            self._after_us = whole_after_us(self._graph, {name: each.watch for name, each in self._entries.items()})
+        return self._after_us[name]
+
+    def saw(self, batch: int, newest_us: Mapping[str, int]) -> None:
+        """Write down how far event times have got with a batch, when all of its rows have been looked at."""
+        if not self._places:
+            return
+        names = set(self._places.values())
+        before = self._seen_before(batch) or {}
+        after = further(before, {name: time for name, time in newest_us.items() if name in names})
+        self._seen = {number: times for number, times in self._seen.items() if number == batch - 1} | {batch: after}
+        told = {name: place for place, name in self._places.items()}
+        content = {str(number): {told[n]: t for n, t in times.items()} for number, times in self._seen.items()}
+        write_sealed(self._folder, _SEEN, json.dumps(content))
+        self._settle(newest_us)
+
+    def _settle(self, newest_us: Mapping[str, int]) -> None:
+        """Where nobody knows how far times had got before an operator came: not further than in its first batch."""
+        settled = {}
+        for name, entry in self._entries.items():
+            places = places_above(self._graph, name)
+            seen = {place: time for place, time in newest_us.items() if place in places}
+            if not entry.watch.settled and seen:
+                settled[name] = replace(entry, watch=replace(entry.watch, before_us=seen, settled=True))
+        if settled:
+            self._entries |= settled
+            self._after_us = None
+            self._write()
+
+    def _kept(self) -> dict[str, Entry]:
+        """Operators that go on with what they have."""
+        found = {name: self._before[name] for name in self._lineage if name in self._before}
+        return {name: each for name, each in found.items() if name not in self._anew}
+
+    def _watch(self, name: str, batch: int) -> Watch:
+        """An operator that comes with this batch."""
+        if batch == 0:
+            return Watch()
+        seen, places = self._seen.get(batch - 1), places_above(self._graph, name)
+        functions = [place for place in places if isinstance(self._graph.by_name[place], Apply)]
+        if seen is None or not all(place in seen for place in functions):
+            return Watch(batch, settled=False)
+        return Watch(batch, {place: seen[place] for place in places if place in seen})
+
+    def _seen_before(self, batch: int) -> dict[str, int] | None:
+        earlier = [number for number in self._seen if number < batch]
+        return self._seen[max(earlier)] if earlier else None
+
+    def _check(self) -> None:
+        """Refuse what was given a name and is something else now."""
+        for name, told in self._lineage.items():
+            before = self._before.get(name)
+            if before is None or not before.lineage or before.lineage == told:
+                continue
+            then, now = _difference(before.lineage, told)
+            raise CheckpointError(
+                f"{kind_of(self._graph.by_name[name])} {name!r}: the checkpoint keeps its state for {then!r}, and now "
+                f"there is {now!r}: {_REMEDY}."
+            )
+
+    def _moved(self, member: Aggregate, folder: str) -> None:
+        if not self.unnamed(member.name):
+            raise CheckpointError(
+                f"aggregate {member.name!r}: the checkpoint keeps its slices in {folder!r} together with those of "
+                f"another aggregate of the same stream, and now they read different streams: let both read one "
+                f"stream, give it another name, or start with a new checkpoint."
+            )
+        self.begin_anew(member.name, "it shared its slices with another aggregate of one stream, and now they read two")
+
+    def _adopted(self, name: str) -> None:
+        """An operator of a checkpoint from before lineages were written down, which cannot be compared."""
+        entry = self._entries[name]
+        if entry.lineage == ():
+            self._entries[name] = replace(entry, lineage=self._lineage[name])
+            self._note(
+                f"{kind_of(self._graph.by_name[name])} {name!r} goes on with the state that the checkpoint keeps under "
+                f"its name; what it was computed of is not written down there: if it has changed since, start with a "
+                f"new checkpoint."
+            )
+
+    def _say(self, batch: int, kept: Collection[str]) -> None:
+        for name in self._lineage:
+            if name in kept:
+                continue
+            operator = self._graph.by_name[name]
+            why = f" ({self._anew[name]})" if name in self._anew else ""
+            self._note(f"{kind_of(operator)} {name!r} begins anew with batch {batch}{why}: {_effect(operator)}.")
+        left = [name for name in self._before if name not in self._lineage]
+        if left:
+            names = ", ".join(map(repr, sorted(left)))
+            self._note(f"{names} left the network before batch {batch}: what the checkpoint kept for it is given up.")
+        placed = [n for n in (_read(self._folder, _KINDS) or {}) if re.fullmatch(r"(aggregate|join)\d+", n)]
+        placed = [name for name in placed if self._old and name not in self._lineage]
+        if placed:
+            self._note(
+                f"the checkpoint keeps state under {', '.join(sorted(placed))}, names by the place in a program, which "
+                f"after a change belong to something else: it is not used."
+            )
+
+    def _note(self, sentence: str) -> None:
+        self.notes.append(sentence)
+        log.warning("network %s: %s", self._graph.name, sentence)
+
+    def _entry(self, name: str, content: Mapping[str, Any]) -> Entry:
+        """An operator as it was written down; places that there are no more are left out."""
+        before = {self._places[place]: time for place, time in content["before_us"].items() if place in self._places}
+        return Entry(tuple(content["lineage"]), Watch(content["from"], before, content["settled"]), content["folder"])
+
+    def _from_before(self) -> dict[str, Entry]:
+        """Operators of a checkpoint that says nothing of lineages: those that have state, under the name they have."""
+        folders = _read(self._folder, _FOLDERS) or {}
+        names = [name for name in self._lineage if name in folders or self._folder.names(name)]
+        return {name: Entry((), Watch(), folders.get(name, name)) for name in names}
+
+    def _write(self) -> None:
+        told = {name: place for place, name in self._places.items()}
+        content = {
+            name: {
+                "lineage": list(entry.lineage),
+                "from": entry.watch.from_batch,
+                "before_us": {told[place]: time for place, time in entry.watch.before_us.items()},
+                "settled": entry.watch.settled,
+                "folder": entry.folder,
+            }
+            for name, entry in self._entries.items()
+        }
+        text = json.dumps(content)
+        if self._folder.read(_OPERATORS) != text:
+            write_sealed(self._folder, _OPERATORS, text)
+
+
+def _effect(operator: Operator) -> str:
+    if isinstance(operator, Aggregate):
+        return "windows that it has not seen from their first row on are withheld"
+    if isinstance(operator, StreamJoin):
+        return "rows that came before find no partner, and windows of its pairs are withheld until none is missing"
+    return "its windows count rows from 0 again"
+
+
+def _seen_at(graph: Graph, name: str) -> bool:
+    """Whether event times can be seen at an operator."""
+    operator = graph.by_name[name]
+    timed = any(source.event_time is not None for source in graph.sources_above(name))
+    return timed and (isinstance(operator, Apply) or not operator.inputs)
+
+
+def _place(graph: Graph, name: str) -> str:
+    """The name of a place in files: functions may be called otherwise in another program."""
+    return f"apply {identity(graph, name)}" if graph.by_name[name].inputs else name
+
+
+def _difference(before: Sequence[str], now: Sequence[str]) -> tuple[str, str]:
+    """The first lines of two lineages that differ."""
+    for one, other in zip(before, now, strict=False):
+        if one != other:
+            return one, other
+    return (before[len(now)], "nothing") if len(before) > len(now) else ("nothing", now[len(before)])
+
+
+def _free(name: str, used: Collection[str]) -> str:
+    count, folder = 1, name
+    while folder in used:
+        count += 1
+        folder = f"{name}.{count}"  # no operator can be called so
+    return folder
+
+
+def _read(folder: Folder, name: str) -> dict[str, Any] | None:
+    try:
+        text = read_sealed(folder, name)
+        found: dict[str, Any] | None = None if text is None else json.loads(text)
+    except ValueError as error:
+        raise CheckpointError(
+            f"checkpoint: state/{name}, which says whose state it keeps, cannot be read ({error}): restore it, or "
+            f"start with a new checkpoint."
+        ) from error
+    return found

@@ -1,0 +1,256 @@
+"""Wrong things, given to the public API: each ends in one line of ours that names the element and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import jettison as jt
+from jettison.network.soundness import check_imports, check_sql
+
+pytestmark = pytest.mark.core
+
+SCHEMA = "trip long, at timestamp, zone int, fare double"
+FUNCTIONS: dict[str, Any] = {"init": list, "incr": len, "merge": len, "final": len, "type": "int"}
+
+
+def trips() -> Any:
+    return jt.Network("taxi").source("trips", SCHEMA, event_time="at", id=["trip"])
+
+
+def source(*given: Any, **named: Any) -> Any:
+    return jt.Network("taxi").source(*given, **named)
+
+
+def window(*given: Any, **named: Any) -> Any:
+    return trips().window(*given, **named).agg(n="count(*)")
+
+
+def agg(*given: Any, **named: Any) -> Any:
+    return trips().window("1 minute").agg(*given, **named)
+
+
+def value(**named: Any) -> Any:
+    return jt.Value("x", [(0, 1, 0, 1)], **named)
+
+
+def qos(given: Any) -> Any:
+    return trips().output("out", qos=given)
+
+
+def with_itself() -> Any:
+    stream = trips()
+    return stream.union(stream)
+
+
+def banded(within: Any) -> Any:
+    stream = trips()
+    return stream.where("true").join(stream.select("trip"), "trip", within=within)
+
+
+def read(content: bytes) -> Callable[[Path], Any]:
+    def reading(folder: Path) -> Any:
+        (folder / "file.yaml").write_bytes(content)
+        return jt.read_spec(folder / "file.yaml")
+
+    return reading
+
+
+def yaml(operators: str = "{}", outputs: str = "{out: {of: trips}}", more: str = "") -> Any:
+    columns = "{schema: 'a int, at timestamp', event_time: at}"
+    text = f"network: n\nsources: {{trips: {columns}}}\noperators: {operators}\noutputs: {outputs}\n{more}"
+    return jt.from_yaml(text).graph()
+
+
+def checked(where: str) -> Any:
+    stream = trips().where(where, name="paid")
+    stream.output("out")
+    return check_sql(stream._network.graph)
+
+
+def checked_function(path: str) -> Any:
+    stream = trips().apply(path, name="own")
+    stream.output("out")
+    return check_imports(stream._network.graph)
+
+
+def checked_aggregate(call: Any) -> Any:
+    stream = agg(n=call, name="busy")
+    stream.output("out")
+    check_sql(stream._network.graph)
+    return check_imports(stream._network.graph)
+
+
+WRONG: dict[str, tuple[Callable[..., Any], str]] = {
+    # networks and sources
+    "network None": (lambda: jt.Network(None), r"network: name is None: give a text"),  # type: ignore[arg-type]
+    "network 5": (lambda: jt.Network(5), r"network: name is 5"),  # type: ignore[arg-type]
+    "network empty": (lambda: jt.Network(""), r"network: name is ''"),
+    "stream list": (lambda: jt.Network("n").stream([]), r"network 'n': the stream's name is \[\]"),  # type: ignore[arg-type]
+    "stream unknown": (lambda: jt.Network("n").stream("x"), r"network 'n' has no stream 'x'"),
+    "source name": (lambda: source(None, SCHEMA), r"None"),
+    "schema None": (lambda: source("t", None), r"source 't': schema is None: give a text, such as 'trip long"),
+    "schema list": (lambda: source("t", ["a"]), r"source 't': schema is \['a'\]"),
+    "schema dict": (lambda: source("t", {"a": "int"}), r"source 't': schema is \{'a': 'int'\}"),
+    "schema empty": (lambda: source("t", ""), r"source 't': schema is ''"),
+    "schema twice": (lambda: source("t", "a int, A long"), r"source 't': column 'A' stands twice"),
+    "id 5": (lambda: source("t", SCHEMA, id=5), r"source 't': id is 5: give names of columns"),
+    "id [None]": (lambda: source("t", SCHEMA, id=[None]), r"source 't': id has None: give names"),
+    "event time": (lambda: source("t", SCHEMA, event_time=["at"]), r"source 't': event_time \['at'\] is not in"),
+    "payload": (lambda: source("t", SCHEMA, payload=["json"]), r"source 't': payload \['json'\] is not known"),
+    # operators
+    "where None": (lambda: trips().where(None), r"where 'where1': None is no expression: give SQL, such as 'fare > 0'"),
+    "where True": (lambda: trips().where(True), r"where 'where1': True is no expression"),
+    "where function": (lambda: trips().where(lambda row: row), r"where 'where1': function <lambda> is no expression"),
+    "where empty": (lambda: trips().where(" "), r"where 'where1': the expression is empty"),
+    "where column": (lambda: trips().where("fair > 0"), r"unknown column 'fair'.*Columns here: trip, at, zone, fare"),
+    "where name": (lambda: trips().where("fare > 0", name=5), r"5"),
+    "select none": (lambda: trips().select(), r"select 'select1': name at least one column"),
+    "select list": (lambda: trips().select(["fare"]), r"select 'select1': \['fare'\] is no expression"),
+    "select 5": (lambda: trips().select(5), r"select 'select1': 5 is no expression"),
+    "columns list": (
+        lambda: trips().with_columns(["a"]),
+        r"with_columns 'with_columns1': columns is \['a'\]: give a map",
+    ),
+    "columns None": (lambda: trips().with_columns(None), r"with_columns 'with_columns1': columns is None"),
+    "columns key": (lambda: trips().with_columns({5: "fare"}), r"with_columns 'with_columns1': a name in columns is 5"),
+    "columns value": (lambda: trips().with_columns({"a": 5}), r"with_columns 'with_columns1': 5 is no expression"),
+    "union none": (lambda: trips().union(), r"union 'union1': give at least one other stream"),
+    "union text": (lambda: trips().union("trips"), r"union 'union1': 'trips' is no stream: give streams"),
+    "union list": (lambda: trips().union([trips()]), r"union 'union1': \[.*\] is no stream"),
+    "union itself": (with_itself, r"union 'union1' takes the same stream twice"),
+    "join None": (lambda: trips().join(None, "zone"), r"join 'join1': None is nothing to join with: give a stream"),
+    "join on None": (lambda: trips().join("zones", None), r"join 'join1': on is None: give names of columns"),
+    "join on [5]": (lambda: trips().join("zones", [5]), r"join 'join1': on has 5"),
+    "join how": (lambda: trips().join("zones", "zone", how=[]), r"join 'join1'.*\[\]"),
+    "join band": (lambda: banded(5), r"join 'join1': within is 5: write a duration"),
+    "window None": (lambda: window(None), r"aggregate 'aggregate1'.*None"),
+    "window 60": (lambda: window(60), r"aggregate 'aggregate1'.*60"),
+    "window by 5": (lambda: window("1 minute", by=5), r"window of 'trips': by is 5: give names of columns"),
+    "window by None": (lambda: window("1 minute", by=None), r"window of 'trips': by is None"),
+    "window delay": (lambda: window("1 minute", delay=5), r"aggregate 'aggregate1'.*5"),
+    "window output": (lambda: trips().window("1 minute").output("o"), r"window of 'trips' has no 'output': say first"),
+    "agg none": (lambda: agg(), r"aggregate 'aggregate1': name at least one aggregate"),
+    "agg 5": (lambda: agg(5), r"aggregate 'aggregate1': aggregates is 5: give a mapping"),
+    "agg key": (lambda: agg({5: "count(*)"}), r"aggregate 'aggregate1': a name in aggregates is 5"),
+    "agg value": (lambda: agg(n=None), r"aggregate 'aggregate1': None is not one call of an aggregate function"),
+    "agg column": (lambda: agg(n="sum(fair)"), r"aggregate 'aggregate_\w+': unknown column 'fair'"),
+    "apply None": (lambda: trips().apply(None), r"apply 'apply1': None cannot be called"),
+    "apply path": (lambda: trips().apply(":f"), r"apply 'apply1': ':f' is not of the form 'module:function'"),
+    "apply columns": (lambda: trips().apply(len, columns=5), r"apply 'apply1': columns is 5: give names"),
+    "output qos": (lambda: qos({"priority": 5}), r"output 'out': qos is \{'priority': 5\}: give jt.QoS"),
+    "output quality": (lambda: trips().output("o", quality="yes"), r"output 'o': quality is 'yes': say True or False"),
+    # quality of service
+    "loss": (lambda: jt.QoS(loss=5), r"QoS loss is 5: give points"),  # type: ignore[arg-type]
+    "priority": (lambda: jt.QoS(priority="high"), r"QoS priority is 'high'"),  # type: ignore[arg-type]
+    "value text": (lambda: jt.QoS(value="fare"), r"QoS value is 'fare': give jt.Value"),  # type: ignore[arg-type]
+    "latency 5": (lambda: jt.QoS(latency=5), r"QoS latency is 5: give points"),  # type: ignore[arg-type]
+    "latency text": (lambda: jt.QoS(latency="1 minute"), r"QoS latency is '1 minute'"),  # type: ignore[arg-type]
+    "stale": (lambda: jt.QoS(stale=5), r"QoS stale is 5: write a duration"),  # type: ignore[arg-type]
+    "intervals": (lambda: jt.Value("x", None), r"value utility of 'x'"),  # type: ignore[arg-type]
+    "otherwise": (lambda: value(otherwise="x"), r"value utility of 'x': otherwise is x: give a utility"),
+    "chunk": (lambda: value(chunk="x"), r"value utility of 'x': chunk is x: give the width"),
+    "histogram": (lambda: value(histogram=5), r"value utility of 'x'"),
+    # functions of one's own, topics
+    "own type": (lambda: jt.aggregate(**{**FUNCTIONS, "type": 5}, columns="a"), r"aggregate\(\): type=5"),
+    "own columns": (lambda: jt.aggregate(**FUNCTIONS, columns=5), r"aggregate\(\): columns=5"),
+    "own None": (lambda: jt.whole_window(None, columns="a", type="int"), r"whole_window\(\): .*None"),  # type: ignore[arg-type]
+    "servers": (lambda: jt.kafka(None, "t"), r"kafka topic 't': server 'None' is not host:port"),  # type: ignore[arg-type]
+    "topic": (lambda: jt.kafka("a:1", 5), r"kafka: topic is 5"),  # type: ignore[arg-type]
+    "offsets": (lambda: jt.kafka("a:1", "t", starting_offsets=5), r"starting_offsets is 5"),  # type: ignore[arg-type]
+    "options": (lambda: jt.kafka("a:1", "t", options=5), r"kafka topic 't': options are 5"),  # type: ignore[arg-type]
+    "topic schema": (lambda: source("t", jt.kafka("a:1", "t", schema=5)), r"source 't': schema is 5"),  # type: ignore[arg-type]
+    # YAML
+    "yaml None": (lambda: jt.from_yaml(None), r"the YAML is None: give the text"),  # type: ignore[arg-type]
+    "yaml empty": (lambda: jt.from_yaml(""), r"the YAML holds no mapping: begin with `network: name`"),
+    "yaml tab": (lambda: jt.from_yaml("network:\tn\n\tx: 1"), r"the YAML is not valid YAML: .*\(line 1, column 9\)"),
+    "yaml object": (lambda: jt.from_yaml("network: !!python/object:os.system x"), r"not valid YAML: .*line 1"),
+    "yaml nul": (lambda: jt.from_yaml("network: \x00"), r"not valid YAML: "),
+    "yaml deep": (lambda: jt.from_yaml("a: " + "[" * 3000 + "]" * 3000), r"the YAML is nested too deeply"),
+    "yaml alias": (
+        lambda: jt.from_yaml("network: n\nsources: &a {t: *a}\noutputs: {}"),
+        r"sources\.t\.t is not known: use",
+    ),
+    "yaml twice": (lambda: yaml(more="network: m"), r"'network' stands twice \(line 5, column 1\)"),
+    "yaml key": (
+        lambda: yaml(more="operater: {}"),
+        r"operater is not known \(did you mean 'operators'\?\): use network",
+    ),
+    "yaml operator": (
+        lambda: yaml("{x: {wher: a, of: trips}}"),
+        r"operators\.x\.wher is not known \(did you mean 'where'",
+    ),
+    "yaml kinds": (lambda: yaml("{x: {where: a, select: [a], of: trips}}"), r"operators\.x: say exactly one of"),
+    "yaml missing": (lambda: jt.from_yaml("network: n\nsources: {}"), r"outputs is missing: add it"),
+    "yaml list": (
+        lambda: jt.from_yaml("network: n\nsources: [t]\noutputs: {}"),
+        r"sources is \['t'\]: write `name: value`",
+    ),
+    "yaml number": (
+        lambda: yaml(outputs="{o: {of: trips, qos: {priority: high}}}"),
+        r"priority is 'high': give a number",
+    ),
+    "yaml qos": (
+        lambda: yaml(outputs="{o: {of: trips, qos: {prio: 5}}}"),
+        r"qos\.prio is not known.*: use loss, priority",
+    ),
+    "yaml text": (lambda: yaml("{x: {where: true, of: trips}}"), r"operators\.x\.where is True: write a text"),
+    "yaml items": (lambda: yaml("{x: {select: a, of: trips}}"), r"operators\.x\.select is 'a': write a list"),
+    "yaml cycle": (
+        lambda: yaml("{x: {union: [trips, y]}, y: {union: [trips, x]}}"),
+        r"network 'n' has a cycle among x, y",
+    ),
+    "yaml itself": (lambda: yaml("{x: {where: a > 0, of: x}}"), r"network 'n' has a cycle among x"),
+    "yaml cost": (lambda: yaml(more="profile: {drop_us: -1}"), r"profile\.drop_us is -1: give 0"),
+    "yaml agg": (
+        lambda: yaml("{x: {window: {size: 1 s, slid: 1}, agg: {n: {init: 'a:b'}}, of: trips}}"),
+        r"window\.slid is not known \(did you mean 'slide'\?\): use size.*agg\.n\.columns is missing",
+    ),
+    "file None": (lambda: jt.read_spec(None), r"None is no path"),  # type: ignore[arg-type]
+    "file folder": (lambda: jt.read_spec("/"), r"there is no file '/'"),
+    "file binary": (read(bytes(range(256))), r"file.yaml cannot be read: .*UTF-8"),
+    "file empty": (read(b""), r"file.yaml holds no mapping"),
+    "to_yaml": (lambda: jt.to_yaml(None), r"None is no network"),  # type: ignore[arg-type]
+    # what `jettison check` looks at beyond declaring
+    "sql operator": (lambda: checked("fare >> > 0"), r"where 'paid': 'fare >> > 0' cannot be read as SQL: "),
+    "sql bracket": (lambda: checked("(fare > 0"), r"where 'paid': '\(fare > 0' cannot be read as SQL: Expecting \)"),
+    "sql several": (lambda: checked("fare > 0, zone > 1"), r"cannot be read as SQL: it is more than one expression"),
+    "sql statements": (lambda: checked("fare > 0; DROP TABLE x"), r"cannot be read as SQL: it is no expression"),
+    "sql quote": (lambda: checked("zone = 'a"), r"cannot be read as SQL: "),
+    "sql deep": (lambda: checked("NOT " * 5000 + "fare > 0"), r"cannot be read as SQL: it is nested too deeply"),
+    "sql aggregate": (lambda: checked("sum(fare) > 0"), r"where 'paid': 'sum' in 'sum\(fare\) > 0' needs many rows"),
+    "sql argument": (lambda: checked_aggregate("sum(fare +)"), r"aggregate 'busy': 'fare \+' cannot be read as SQL"),
+    "no module": (lambda: checked_function("no.such:thing"), r"apply 'own': cannot import 'no.such:thing'"),
+    "no function": (lambda: checked_function("math:no"), r"apply 'own': cannot import 'math:no'"),
+    "not callable": (lambda: checked_function("math:pi"), r"apply 'own': 'math:pi' is 3.14.*cannot be called"),
+    "own missing": (
+        lambda: checked_aggregate(jt.whole_window("no.such:thing", columns="fare", type="int")),
+        r"aggregate 'busy': 'n': whole_window: cannot import",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_trust_25_wrong_things_end_in_one_line_of_ours(name: str, tmp_path: Path) -> None:
+    wrong, message = WRONG[name]
+    arguments = (tmp_path,) if name.startswith("file") and wrong.__name__ == "reading" else ()
+    with pytest.raises(jt.JettisonError, match=message) as caught:
+        wrong(*arguments)
+    told = str(caught.value)
+    assert "\n" not in told
+    assert not any(
+        word in told for word in ("Input should", "Extra inputs", "Field required", "Value error", "pydantic")
+    )
+    assert len(told) < 700
+
+
+def test_trust_25_what_is_right_passes_the_checks() -> None:
+    stream = trips()
+    for text in ("fare > 0", "zone IN (1, 2) AND NOT isnan(fare)", "exists(array(zone), z -> z > 1)", "fare::int = 1"):
+        stream.where(text).output(f"out{len(stream._network.graph.outputs)}")
+    stream.window("1 minute").agg(a="sum(IF(fare > 1, fare, 0))", b="percentile_approx(fare, array(0.5))").output("w")
+    check_sql(stream._network.graph)
+    check_imports(stream._network.graph)

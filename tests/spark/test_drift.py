@@ -1,0 +1,93 @@
+"""Trust 3 on Spark: values jump to where nothing is kept, and to none at all; results and report say what arrived."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from tests.spark.running import ended
+
+import jettison as jt
+from jettison.plan.plan import Semantic
+from jettison.statistics.profile import Profile
+
+pytestmark = pytest.mark.spark
+
+ROWS = 10_000
+PLANNED = 0.26
+VALUE = jt.Value("x", [(0, 10_000, 0.0, 1.0)], otherwise=0.05)
+
+
+def files(folder: Path, batches: Sequence[tuple[float, float]], payload: bool) -> None:
+    """A file for each batch, whose x is spread between two numbers; null where they are NaN."""
+    folder.mkdir()
+    random = np.random.default_rng(1)
+    for number, (low, high) in enumerate(batches):
+        ids = np.arange(number * ROWS, (number + 1) * ROWS)
+        x = pa.array(low + (high - low) * random.random(ROWS), from_pandas=True)
+        table = pa.table({"id": ids, "x": x})
+        if payload:
+            table = pa.table({"value": [json.dumps(row) for row in table.to_pylist()]})
+        path = folder / f"{number:03}.parquet"
+        pq.write_table(table, path)
+        os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
+
+
+def run_of(spark: SparkSession, folder: Path, net: jt.Network, sinks: Any, payload: bool, cost_us: Any) -> Any:
+    schema = "value string" if payload else "id long, x double"
+    return jt.start(
+        net,
+        {"s": spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))},
+        sinks,
+        trigger="200 milliseconds",
+        headroom=0.9,
+        checkpoint=str(folder / "checkpoint"),
+        profile=Profile(cost_us, {}),
+        shared=[],
+        learn=False,
+    )
+
+
+@pytest.mark.parametrize("payload", [False, True], ids=["columns", "payload"])
+def test_trust_3_a_jump_is_answered_and_what_arrives_is_told(
+    spark: SparkSession, tmp_path: Path, payload: bool
+) -> None:
+    nan = float("nan")
+    batches = [(5_000, 10_000)] * 2 + [(1_000, 4_000)] * 3 + ([(nan, nan)] * 3 if not payload else [])
+    files(tmp_path / "in", batches, payload)
+    net = jt.Network("drift")
+    source = net.source("s", "id long, x double", id=["id"], payload="json" if payload else None)
+    source.output("o", qos=jt.QoS(value=VALUE), quality=True)
+    run = run_of(spark, tmp_path, net, {"o": jt.parquet(str(tmp_path / "o"))}, payload, {"o": 180_000 / PLANNED / ROWS})
+    ended(run, ROWS * len(batches))
+    counted = [sample.arcs["s"][1] / ROWS for sample, _ in run.history]
+    planned = [plan.delivered["o"] for _, plan in run.history]
+    print(planned, counted, [dict(plan.drops) for _, plan in run.history])
+    changes = [number for number in range(2, len(batches)) if batches[number] != batches[number - 1]]
+    left_out = {number + after for number in changes for after in (0, 1)}
+    assert max(abs(p - c) for n, (p, c) in enumerate(zip(planned, counted, strict=True)) if n not in left_out) <= 0.1
+    assert counted[2] == 0.0  # what nobody could know
+    assert min(counted[3:5]) > 0.2
+    assert isinstance(run.history[4][1].drops["s"], Semantic)
+    report = run.report().outputs["o"]
+    assert report.delivered_share == pytest.approx(sum(counted) / len(counted), abs=0.001)
+    kept = {row._batch: (row.kept, row.rows) for row in written(spark, tmp_path / "o")}
+    for number, share in enumerate(counted):
+        if share > 0:
+            assert kept[number][1] == round(share * ROWS)
+            assert kept[number][0] == pytest.approx(share, abs=0.02), number
+
+
+def written(spark: SparkSession, folder: Path) -> list[Any]:
+    """What results say of each batch, and how many there are."""
+    metrics = (F.max("_kept").alias("kept"), F.count("id").alias("rows"))
+    return spark.read.parquet(str(folder)).groupBy("_batch").agg(*metrics).collect()

@@ -1,0 +1,103 @@
+"""Runs that end badly, in a process of their own: a full disk, a session that is stopped, a JVM that is gone."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.conftest import ROOT
+from tests.spark import running
+
+import jettison as jt
+from jettison.errors import CheckpointError
+from jettison.spark.checkpoint import Checkpoint
+
+pytestmark = pytest.mark.spark
+
+SMALL = "8m"
+IN_A_NAMESPACE = ["unshare", "--mount", "--map-root-user", "--user"]
+
+
+def mounted(folder: Path, command: str) -> list[str]:
+    """A command that runs with a small disk of its own mounted there, which nobody else sees."""
+    return [*IN_A_NAMESPACE, "sh", "-c", f"mount -t tmpfs -o size={SMALL} tmpfs '{folder}' && {command}"]
+
+
+def can_mount(folder: Path) -> bool:
+    if shutil.which("unshare") is None:
+        return False
+    return subprocess.run(mounted(folder, "true"), capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_trust_13_and_15_a_full_disk_a_stopped_session_and_a_jvm_that_is_gone(tmp_path: Path) -> None:
+    if not can_mount(tmp_path):
+        pytest.skip("a disk of its own cannot be mounted here")
+    driver = f"exec '{sys.executable}' -m tests.spark.ending_driver '{tmp_path}'"
+    done = subprocess.run(mounted(tmp_path, driver), capture_output=True, text=True, cwd=ROOT, timeout=240, check=False)
+    assert done.returncode == 0, done.stderr[-5000:]
+    seen: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+
+    # 13: the first cause is shown, in few lines, everything is released, and a start with more space goes on
+    for failed in (seen["full"], seen["full_stop"]):
+        assert failed["raised"] in ("SinkError", "SourceError"), failed
+        assert "No space left" in failed["text"]
+        assert failed["lines"] <= 40, failed
+        assert failed["java"] == 0
+    assert seen["rows"] == [3000, 3000]
+    assert seen["batches"] == [1, 2]
+
+    # 15: a session that was stopped while nothing ran
+    assert seen["active_after_spark_stop"] == {"gave": False}
+    for asked in (seen["idle"], seen["gone"]):
+        assert asked["active"] == asked["again"] == {"gave": False}
+        assert asked["report"]["gave"].startswith("network full: ")
+        assert asked["ledger"]["raised"] == "StartError"
+        assert asked["await"]["raised"] == "SessionError"
+        assert "its Spark session has ended while it ran" in asked["await"]["text"]
+        assert asked["stop"] == {"gave": None}
+
+
+def test_trust_13_closing_releases_whatever_fails(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A full disk when a run is closed: what was learned cannot be saved, all else is released."""
+    net = jt.Network("full")
+    net.source("trips", **running.TRIPS).output("out")
+    stream = running.trips(spark, 500, 500)
+    run = jt.start(
+        net,
+        {"trips": stream},
+        {"out": jt.memory()},
+        trigger=running.TRIGGER,
+        checkpoint=str(tmp_path),
+        profile=running.FREE,
+        metrics_port=0,
+    )
+    running.until(run, lambda: run.report().rows_in == 500)
+
+    def full(*_: object) -> None:
+        with Path("/dev/full").open("w") as file:
+            file.write("x")
+
+    monkeypatch.setattr(Checkpoint, "remember", full)
+    assert run.metrics is not None
+    monkeypatch.setattr(run.metrics, "close", full)
+    with pytest.raises(CheckpointError, match="in use"):
+        Checkpoint(str(tmp_path), run.graph, spark)
+    run.stop()
+    Checkpoint(str(tmp_path), run.graph, spark).close()
+    told = [record.getMessage() for record in caplog.records if record.name == "jettison"]
+    assert [each.partition(" failed")[0] for each in told] == [
+        "closing the metrics server",
+        "saving the costs, which the next start measures anew",
+    ]
+    assert all("No space left on device" in each for each in told)
+    run.stop()  # a second time does no harm

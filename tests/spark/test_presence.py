@@ -1,0 +1,166 @@
+"""Who keeps state in a checkpoint, and since when: what is refused, what begins anew, and what is said about it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+from pathlib import Path
+
+import pytest
+
+from jettison.errors import CheckpointError
+from jettison.network import Network, Stream
+from jettison.network.slices import slice_groups
+from jettison.spark.files import LocalFolder
+from jettison.spark.presence import Presence
+
+pytestmark = pytest.mark.core
+
+
+def windows(stream: Stream, output: str, size: str = "10 seconds", name: str | None = None) -> None:
+    stream.window(size, by="zone").agg(n="count(*)", name=name).output(output)
+
+
+def taxi(net: Network | None = None) -> tuple[Network, Stream]:
+    net = net or Network("taxi")
+    return net, net.source("trips", "trip long, at timestamp, zone int, fare double", event_time="at", id=["trip"])
+
+
+def opened(folder: Path, net: Network) -> Presence:
+    """As a start does."""
+    presence = Presence(LocalFolder(folder), net.graph)
+    presence.folders(slice_groups(presence.graph))
+    return presence
+
+
+def ran(folder: Path, net: Network, *batches: int) -> Presence:
+    """These batches are run, each getting 10 further in event time."""
+    presence = opened(folder, net)
+    for batch in batches:
+        presence.begin(batch)
+        presence.saw(batch, {"trips": 10 * batch})
+    return presence
+
+
+def test_trust_1_a_named_operator_that_computes_something_else_is_refused_with_the_remedy(tmp_path: Path) -> None:
+    net, trips = taxi()
+    windows(trips.where("fare > 5"), "out", name="busy")
+    ran(tmp_path, net, 0, 1)
+    for change in ("fare > 6", "fare <= 5"):
+        other, stream = taxi()
+        windows(stream.where(change, name="paid"), "out", name="busy")
+        fault = rf"aggregate 'busy': .*'where \[0\] fare > 5', and now there is 'where \[0\] {change}': declare it as"
+        with pytest.raises(CheckpointError, match=fault):
+            opened(tmp_path, other)
+    same, stream = taxi()
+    windows(stream.where("fare > 5", name="renamed"), "another", name="busy")
+    assert not ran(tmp_path, same, 2).notes, "names of other operators and outputs make no difference"
+
+
+def test_trust_1_unnamed_operators_are_found_by_what_they_compute(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    net, trips = taxi()
+    windows(trips.where("fare > 5"), "dear")
+    windows(trips.where("fare <= 5"), "cheap")
+    ran(tmp_path, net, 0, 1)
+    dear, cheap = (each.name for each in net.graph.aggregates)
+    other, stream = taxi()
+    windows(stream.where("fare <= 5"), "cheap")
+    windows(stream.where("fare > 7"), "dearer")
+    with caplog.at_level(logging.WARNING, logger="jettison"):
+        presence = ran(tmp_path, other, 2)
+    dearer = other.graph.aggregates[1].name
+    assert presence.watch(cheap).from_batch == 0
+    assert presence.watch(dearer).from_batch == 2
+    assert presence.whole_after_us(cheap) == -math.inf
+    assert presence.whole_after_us(dearer) == 10
+    assert [f"{dear!r} left the network" in note for note in presence.notes] == [False, True]
+    assert f"aggregate {dearer!r} begins anew with batch 2: windows that it has not seen from" in presence.notes[0]
+    assert len(caplog.records) == 2
+
+
+def test_trust_2_who_was_out_for_a_batch_that_ran_begins_anew_and_his_folder_is_empty(tmp_path: Path) -> None:
+    both, trips = taxi()
+    windows(trips, "a_out", name="a")
+    trips.window("5 rows").agg(n="count(*)", name="b").output("b_out")
+    ran(tmp_path, both, 0)
+    for name in "ab":
+        (tmp_path / name).mkdir()
+    only, trips = taxi()
+    windows(trips, "a_out", name="a")
+    opened(tmp_path, only)  # and nothing is read: that makes no hole
+    assert ran(tmp_path, both, 1).watch("b").from_batch == 0
+    ran(tmp_path, only, 2)
+    back = ran(tmp_path, both, 3)
+    assert (back.watch("a").from_batch, back.watch("b").from_batch) == (0, 3)
+    assert (tmp_path / "a").exists()
+    assert not (tmp_path / "b").exists()
+    assert ran(tmp_path, both, 3, 4).watch("b").before_us == {"trips": 20}, "the same when the batch is repeated"
+
+
+def test_trust_1_slices_stay_in_their_folder_when_the_first_of_a_group_leaves(tmp_path: Path) -> None:
+    net, trips = taxi()
+    for name, size in (("a", "10 seconds"), ("b", "5 seconds")):
+        windows(trips, f"{name}_out", size, name)
+    ran(tmp_path, net, 0)
+    less, trips = taxi()
+    windows(trips, "c_out", "7 seconds", "c")
+    windows(trips, "b_out", "5 seconds", "b")
+    presence = Presence(LocalFolder(tmp_path), less.graph)
+    assert presence.folders(slice_groups(presence.graph)) == {"b": "a", "c": "c"}
+    presence.begin(1)
+    presence.saw(1, {"trips": 10})
+    more, trips = taxi()  # what left comes back, and does not fit those who have its folder
+    windows(trips, "b_out", "5 seconds", "b")
+    windows(trips.where("fare > 5"), "a_out", "10 seconds", "a")
+    presence = Presence(LocalFolder(tmp_path), more.graph)
+    assert presence.folders(slice_groups(presence.graph)) == {"b": "a", "a": "a.2"}
+
+
+def test_trust_1_aggregates_that_shared_slices_and_read_two_streams_now_are_told(tmp_path: Path) -> None:
+    net, trips = taxi()
+    paid = trips.where("fare > 5")
+    windows(paid, "a_out", name="a")
+    windows(paid, "b_out", name="b")
+    ran(tmp_path, net, 0)
+    other, trips = taxi()
+    windows(trips.where("fare > 5"), "a_out", name="a")
+    windows(trips.where("fare > 5"), "b_out", name="b")
+    with pytest.raises(CheckpointError, match=r"aggregate 'b': .* slices in 'a' .* let both read one stream, give"):
+        opened(tmp_path, other)
+
+
+def test_trust_1_old_checkpoints_go_on_where_there_is_a_name_and_say_what_is_not_known(tmp_path: Path) -> None:
+    folder = LocalFolder(tmp_path)
+    folder.write("kinds.json", json.dumps({"busy": "windows of event time", "aggregate2": "windows of event time"}))
+    folder.write("slices.json", json.dumps({"busy": "busy", "aggregate2": "aggregate2"}))
+    net, trips = taxi()
+    windows(trips, "out", name="busy")
+    windows(trips.where("fare > 5"), "other")
+    presence = opened(tmp_path, net)
+    presence.begin(7)
+    unnamed = next(each.name for each in net.graph.aggregates if each.name != "busy")
+    assert presence.watch("busy").from_batch == 0
+    assert presence.whole_after_us(unnamed) == math.inf, "nobody knows how far times had got"
+    presence.saw(7, {"trips": 90})
+    assert presence.whole_after_us(unnamed) == 90
+    said = "\n".join(presence.notes)
+    assert "aggregate 'busy' goes on with the state that the checkpoint keeps under its name" in said
+    assert f"aggregate {unnamed!r} begins anew with batch 7" in said
+    assert "state under aggregate2, names by the place in a program" in said
+    assert not ran(tmp_path, net, 8).notes, "once"
+
+
+def test_a_file_that_is_cut_off_is_named(tmp_path: Path) -> None:
+    net, trips = taxi()
+    windows(trips, "out", name="busy")
+    ran(tmp_path, net, 0)
+    for name in ("operators.json", "seen.json"):
+        path = tmp_path / name
+        text = path.read_text()
+        path.write_text(text[:-3])
+        with pytest.raises(CheckpointError, match=rf"state/{name}, which says whose state.* cannot be read"):
+            opened(tmp_path, net)
+        path.write_text(text)

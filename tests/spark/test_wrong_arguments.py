@@ -1,0 +1,55 @@
+"""Wrong arguments of what needs PySpark, but no session: one line of ours each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import jettison as jt
+
+pytestmark = pytest.mark.spark
+
+
+def net() -> jt.Network:
+    network = jt.Network("taxi")
+    network.source("trips", "trip long").output("out")
+    return network
+
+
+def start(*given: Any, **named: Any) -> Any:
+    return jt.start(*given, **named)
+
+
+WRONG: dict[str, tuple[Callable[[], Any], str]] = {
+    "network": (lambda: start("taxi.yaml"), r"jt.start: network is 'taxi.yaml': give a jt.Network"),
+    "sources": (lambda: start(net(), ["trips"]), r"jt.start: sources is \['trips'\]: give a stream for every source"),
+    "source": (lambda: start(net(), {"trips": "in/trips"}), r"jt.start: 'trips' is 'in/trips': give a DataFrame"),
+    "sinks": (lambda: start(net(), {}, "out"), r"jt.start: sinks is 'out': give a sink for every output"),
+    "trigger": (lambda: start(net(), {}, {}, trigger=5), r"jt.start: trigger is 5: write a duration"),
+    "headroom": (lambda: start(net(), {}, {}, headroom="x"), r"jt.start: headroom is 'x'"),
+    "checkpoint": (lambda: start(net(), {}, {}, checkpoint=5), r"jt.start: checkpoint is 5: give the path"),
+    "stale": (lambda: start(net(), {}, {}, stale=5), r"jt.start: stale is 5"),
+    "profile": (lambda: start(net(), {}, {}, profile={}), r"jt.start: profile is \{\}"),
+    "shared": (lambda: start(net(), {}, {}, shared="paid"), r"jt.start: shared is 'paid': give names of operators"),
+    "statics": (lambda: start(net(), {}, {}, statics={"zones": 5}), r"jt.start: 'zones' is 5: give a DataFrame"),
+    "on_shed": (lambda: start(net(), {}, {}, on_shed=[]), r"jt.start: on_shed is \[\]"),
+    "port": (lambda: start(net(), {}, {}, metrics_port="x"), r"jt.start: metrics_port is 'x': give a port"),
+    "spark": (lambda: start(net(), {}, {}, spark="local"), r"jt.start: spark is 'local': give a SparkSession"),
+    "parquet": (lambda: jt.parquet(None), r"jt.parquet: the path is None"),  # type: ignore[arg-type]
+    "console": (lambda: jt.console(0), r"jt.console: rows is 0: give a number of rows of at least 1"),
+    "memory": (lambda: jt.memory("x"), r"jt.memory: limit is 'x'"),  # type: ignore[arg-type]
+    "format": (lambda: jt.spark_format(""), r"jt.spark_format: the name is ''"),
+    "cores": (lambda: jt.local_session(cores=0), r"local_session: cores is 0"),
+    "settings": (lambda: jt.local_session(extra=["a=b"]), r"local_session: extra is \['a=b'\]"),  # type: ignore[arg-type]
+    "generate": (lambda: jt.generate(None, {}), r"generated rows: spark is None"),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_trust_25_wrong_arguments_end_in_one_line_of_ours(name: str) -> None:
+    wrong, message = WRONG[name]
+    with pytest.raises(jt.JettisonError, match=message) as caught:
+        wrong()
+    assert "\n" not in str(caught.value)
