@@ -286,7 +286,7 @@ def test_trust_20_some_hundred_tiny_batches_leave_nothing_behind(spark: SparkSes
     assert result.metrics["shedding_share"] > 0.5
     files = {row["batches"]: row["files"] for row in result.rows}
     # a hundred batches and the margin as single files, twice; Spark keeps those of a hundred batches, twice, with .crc
-    assert max(files.values()) < 900, files
+    assert max(files.values()) < 1500, files
     late = [count for batches, count in files.items() if batches > 200]
     assert max(late) <= 1.25 * max(count for batches, count in files.items() if 100 < batches <= 200), files
 

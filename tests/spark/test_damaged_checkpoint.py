@@ -90,10 +90,13 @@ def test_trust_14_caches_are_made_anew_and_what_is_needed_is_refused(
     (out / "batch=4").rename(tmp_path / "elsewhere")
     ended(started(500), 100)  # nothing shows that it ran: a crash between Spark's record and ours
 
-    network = checkpoint / "network.json"
-    cut_off(network)
-    with pytest.raises(CheckpointError, match=rf"file {network}, is damaged .* delete it if"):
-        started(500)
+    for name, remedy in (("run.json", "Restore it"), ("network.json", "delete it if")):
+        path = checkpoint / name
+        text = path.read_bytes()
+        cut_off(path)
+        with pytest.raises(CheckpointError, match=rf"file {path}, is damaged .*{remedy}"):
+            started(500)
+        path.write_bytes(text)
 
 
 def test_trust_14_what_was_decided_about_open_windows_is_not_forgotten(spark: SparkSession, tmp_path: Path) -> None:

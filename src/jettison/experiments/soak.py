@@ -32,11 +32,14 @@ from jettison.statistics.profile import Profile
 
 RETENTION = 200
 MOST_GROWTH = 1.1
-_RATE = Constant(300.0)
-_MOST_ROWS = 600
+_RATE = Constant(1000.0)
+_ROWS = 100
+_WAITING_S = 86_400
+"""So old is the first row: there are always more rows than a batch reads, and every batch has the same number."""
 _SCHEMA = "trip long, pickup timestamp, zone int, fare double"
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _SAMPLES = 60
+_COST_US = 63.0
 
 
 def network() -> Network:
@@ -44,17 +47,17 @@ def network() -> Network:
     net = Network("soak")
     trips, tips = (net.source(name, _SCHEMA, event_time="pickup", id=["trip"]) for name in ("trips", "tips"))
     paid = trips.where("fare > 0", name="paid")
-    busy = paid.window("2 seconds", by="zone").agg(n="count(*)", fares="sum(fare)", name="busy")
+    busy = paid.window("1 second", by="zone").agg(n="count(*)", fares="sum(fare)", name="busy")
     busy.output("zones", qos=QoS(gap=3))
     left, right = trips.select("trip", "fare", name="fares"), tips.select("trip", "fare AS tip", name="extras")
-    left.join(right, on="trip", within="2 seconds", name="both").output("pairs")
+    left.join(right, on="trip", within="1 second", name="both").output("pairs", qos=QoS(priority=5))
     paid.where("fare > 20", name="dear").output("alerts", qos=QoS(priority=3))
     return net
 
 
 def profile(net: Network) -> Profile:
-    """Costs that make every batch an overload."""
-    return Profile(dict.fromkeys(net.graph.by_name, 400.0), {"dear": 0.2}, fixed_ms=20.0)
+    """Costs that make every batch an overload: about half of the windows are shed."""
+    return Profile(dict.fromkeys(net.graph.by_name, _COST_US), {"dear": 0.2}, fixed_ms=20.0)
 
 
 class Soak:
@@ -63,7 +66,8 @@ class Soak:
     def __init__(self, spark: Any, folder: Path) -> None:
         self._spark = spark
         self._folder = folder
-        self._start_us = time.time_ns() // 1000
+        self._began_ms = 1000 * time.time()
+        self._start_us = int(1000 * self._began_ms) - _WAITING_S * 1_000_000
         self._began_s = time.monotonic()
         self._run: Run | None = None
         self.batches: list[dict[str, float]] = []
@@ -76,9 +80,7 @@ class Soak:
         net = network()
         names = [source.name for source in net.graph.sources]
         streams = {
-            name: generate(
-                self._spark, TAXI, rate=_RATE, seed=index, rows_per_batch=_MOST_ROWS, start_us=self._start_us
-            )
+            name: generate(self._spark, TAXI, rate=_RATE, seed=index, rows_per_batch=_ROWS, start_us=self._start_us)
             for index, name in enumerate(names)
         }
         self._run = start(
@@ -106,7 +108,7 @@ class Soak:
         run = self.running
         run.stop()
         for sample, plan in run.history:
-            at_s = sample.started_ms / 1000 - self._start_us / 1e6
+            at_s = (sample.started_ms - self._began_ms) / 1000
             self.batches.append({"second": at_s, "ms": sample.duration_ms, "sheds": float(bool(plan.sheds))})
 
     @property

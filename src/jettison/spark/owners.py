@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from jettison.errors import StartError
 from jettison.spark.checkpoint import Checkpoint
 from jettison.spark.files import Folder, open_folder
+from jettison.spark.sealed import load, write_sealed
 from jettison.spark.sinks import BATCH_COLUMN, REPLACE, ParquetSink, Sink
 
 OWNER = "_jettison.json"
@@ -66,7 +67,8 @@ class Owners:
         self, spark: SparkSession, checkpoint: Checkpoint, network: str, sinks: Mapping[str, Sink | None]
     ) -> None:
         self._checkpoint = checkpoint
-        known = json.loads(checkpoint.folder.read(RUN) or "{}")
+        remedy = "Restore it from a copy, or start with a new checkpoint, and sinks of their own."
+        known = load(checkpoint.folder, RUN, "the identity of the run", remedy) or {}
         self._run = str(known.get("run") or uuid.uuid4().hex)
         self._old = "run" not in known or "adopts" in known  # of a version without identities, or new
         files = {name: sink for name, sink in sinks.items() if isinstance(sink, ParquetSink)}
@@ -83,7 +85,7 @@ class Owners:
     def take(self) -> None:
         """Write down whose the folders are. What a sink is to replace is deleted now."""
         adopts = {"adopts": True} if self._old else {}  # a start that is killed below does so again
-        self._checkpoint.folder.write(RUN, json.dumps({"run": self._run, **adopts}))
+        write_sealed(self._checkpoint.folder, RUN, json.dumps({"run": self._run, **adopts}))
         for claim in self._claims:
             if claim.before == claim.owner:
                 continue
@@ -92,7 +94,7 @@ class Owners:
                 for name in _batches(claim.folder):
                     claim.folder.delete(name)
         if adopts:
-            self._checkpoint.folder.write(RUN, json.dumps({"run": self._run}))
+            write_sealed(self._checkpoint.folder, RUN, json.dumps({"run": self._run}))
 
     def release(self) -> None:
         """After a start that failed: folders that had no owner have none again."""
