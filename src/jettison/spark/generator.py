@@ -109,7 +109,7 @@ def _options(
     refuse_connect({"the session of generated rows": spark})
     if not isinstance(spark, SparkSession):
         raise NetworkError(f"generated rows: spark is {spark!r}: give a SparkSession, such as jt.local_session().")
-    if not isinstance(fields, Mapping) or not all(isinstance(each, Field) for each in fields.values()):
+    if not isinstance(fields, Mapping):
         raise NetworkError(f"generated rows: fields are {fields!r}: give a mapping of columns, such as TAXI.")
     if rate is not None and not hasattr(rate, "to_dict"):
         raise NetworkError(f"generated rows: rate is {rate!r}: give a rate, such as Constant(5).")
