@@ -31,6 +31,20 @@ def plain(value: Value = RISING) -> Network:
     return net
 
 
+def split(value: Value = RISING) -> Network:
+    """A computed value, two branches, and a filter on one of them that removes the dearest rows."""
+    net = Network("split")
+    wide = net.source("s", "id long, a double", id=["id"]).with_columns({"x": "a + 0"}, name="wide")
+    wide.where("x IS NULL OR x < 9000 OR x > 10000", name="low").output("o", qos=QoS(value=value))
+    wide.select("id", name="ids").output("log")
+    return net
+
+
+def through(values: Values) -> npt.NDArray[np.bool_]:
+    """Which rows that filter passes."""
+    return ~((values >= 9_000) & (values <= 10_000))
+
+
 @dataclass
 class Loop:
     """Batches of rows whose x is given; costs are such that `PLANNED` of `rows` rows fit."""
@@ -41,6 +55,8 @@ class Loop:
     """Whether values are sampled before drops by value."""
     value: Value = RISING
     profile: Profile | None = None
+    filtered: bool = False
+    """Whether values are computed behind the source, and judged behind a split, above a filter on them."""
     random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(1))
     planned: list[float] = field(default_factory=list)
     counted: list[float] = field(default_factory=list)
@@ -48,9 +64,10 @@ class Loop:
     samples: list[BatchSample] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.graph: Graph = plain(self.value).graph
+        self.graph: Graph = (split if self.filtered else plain)(self.value).graph
+        self._arc = "wide>low" if self.filtered else "s"
         self.track: Track = self.graph.tracks.by_output["o"]
-        given = self.profile or Profile({"o": BUDGET_US / PLANNED / self.rows}, {})
+        given = self.profile or Profile({"low" if self.filtered else "o": BUDGET_US / PLANNED / self.rows}, {})
         settings = Settings(trigger_ms=1000.0, learn=False, shedder=self.shedder)
         self.controller = Controller(self.graph, settings, given)
 
@@ -58,28 +75,34 @@ class Loop:
         number = len(self.plans)
         rows = {"s": len(values)}
         plan = self.controller.decide(rows, 1000.0 * number)
-        drop = plan.drops.get("s")
+        drop = plan.drops.get(self._arc)
         kept = values[self.random.random(len(values)) < passing(self.track, drop, values)]
-        before = {"s": sampled(values)} if self.looks and isinstance(drop, Semantic) else {}
-        behind = {name: sampled(kept[self.random.random(len(kept)) < 1 / 16]) for name in ("s.x", "o.x")}
+        looked = self.looks and (isinstance(drop, Semantic) or self.filtered)
+        out = kept[through(kept)] if self.filtered else kept
+        behind = {"o.x": sampled(out[self.random.random(len(out)) < 1 / 2])}
+        if not self.filtered:
+            behind["s.x"] = sampled(kept[self.random.random(len(kept)) < 1 / 16])
         sample = BatchSample(
             number,
             1000.0 * number,
             1000.0,
             900.0,
             rows,
-            {"s": (len(values), len(kept))},
-            {"o": OutputSample(len(kept))},
+            {"s": (len(values), len(values)), self._arc: (len(values), len(kept))},
+            {"o": OutputSample(len(out))},
             values={name: each for name, each in behind.items() if each.rows},
-            before=before,
+            before={self._arc: sampled(values)} if looked and drop is not None else {},
         )
-        delivered, worth = counted_shares(self.graph, self.controller.profile, plan, sample)
+        delivered, worth = counted_shares(
+            self.graph, self.controller.profile, plan, sample, self.controller.costs.passes_by_value
+        )
         sample = replace(sample, delivered=delivered, worth=worth)
         self.controller.record(sample)
         self.plans.append(plan)
         self.samples.append(sample)
         self.planned.append(plan.delivered.get("o", 1.0))
-        self.counted.append(len(kept) / len(values))
+        full = int(through(values).sum()) if self.filtered else len(values)
+        self.counted.append(len(out) / full if full else 1.0)
 
     def gaps(self) -> list[float]:
         return [abs(one - other) for one, other in zip(self.planned, self.counted, strict=True)]

@@ -79,6 +79,20 @@ def test_trust_3_values_that_drift_are_followed() -> None:
     assert max(loop.gaps()) <= 0.1
 
 
+def test_trust_3_a_computed_value_is_followed_behind_a_split_and_above_a_filter() -> None:
+    """The plan's word, and what is counted, are of the output: what the filter removes anyway is no loss."""
+    loop = Loop(filtered=True)
+    for step in range(40):
+        low = 5_000 * (1 - np.cos(step / 8)) / 2
+        loop.batch(uniform(loop, low, low + 5_000))
+    for _ in range(5):
+        loop.batch(uniform(loop, 6_000, 10_000))
+    assert sum(isinstance(plan.drops.get("wide>low"), Semantic) for plan in loop.plans) >= 35
+    assert max(gap for number, gap in enumerate(loop.gaps()) if number not in (0, 1, 40, 41)) <= 0.1
+    told = [sample.delivered["o"] for sample in loop.samples]
+    assert max(abs(one - other) for one, other in zip(told, loop.counted, strict=True)) <= 0.05
+
+
 def test_trust_3_values_that_jump_to_and_fro_go_by_chance() -> None:
     """What was seen in one batch says nothing of the next: better no value at all than the wrong one."""
     loop = Loop(rows=2_000)

@@ -57,34 +57,45 @@ def run_of(spark: SparkSession, folder: Path, net: jt.Network, sinks: Any, paylo
     )
 
 
-@pytest.mark.parametrize("payload", [False, True], ids=["columns", "payload"])
-def test_trust_3_a_jump_is_answered_and_what_arrives_is_told(
-    spark: SparkSession, tmp_path: Path, payload: bool
-) -> None:
-    nan = float("nan")
-    batches = [(5_000, 10_000)] * 2 + [(1_000, 4_000)] * 3 + ([(nan, nan)] * 3 if not payload else [])
-    files(tmp_path / "in", batches, payload)
-    net = jt.Network("drift")
-    source = net.source("s", "id long, x double", id=["id"], payload="json" if payload else None)
-    source.output("o", qos=jt.QoS(value=VALUE), quality=True)
-    run = run_of(spark, tmp_path, net, {"o": jt.parquet(str(tmp_path / "o"))}, payload, {"o": 180_000 / PLANNED / ROWS})
-    ended(run, ROWS * len(batches))
+def judged(spark: SparkSession, run: Any, folder: Path, first_left_out: int) -> list[float]:
+    """What was counted in each batch. Results and report say the same, and so do plans but for two batches."""
     counted = [sample.arcs["s"][1] / ROWS for sample, _ in run.history]
     planned = [plan.delivered["o"] for _, plan in run.history]
-    print(planned, counted, [dict(plan.drops) for _, plan in run.history])
-    changes = [number for number in range(2, len(batches)) if batches[number] != batches[number - 1]]
-    left_out = {number + after for number in changes for after in (0, 1)}
-    assert max(abs(p - c) for n, (p, c) in enumerate(zip(planned, counted, strict=True)) if n not in left_out) <= 0.1
-    assert counted[2] == 0.0  # what nobody could know
-    assert min(counted[3:5]) > 0.2
-    assert isinstance(run.history[4][1].drops["s"], Semantic)
-    report = run.report().outputs["o"]
-    assert report.delivered_share == pytest.approx(sum(counted) / len(counted), abs=0.001)
-    kept = {row._batch: (row.kept, row.rows) for row in written(spark, tmp_path / "o")}
+    gaps = [abs(one - other) for one, other in zip(planned, counted, strict=True)]
+    assert max(gap for number, gap in enumerate(gaps) if number not in (first_left_out, first_left_out + 1)) <= 0.1
+    assert run.report().outputs["o"].delivered_share == pytest.approx(sum(counted) / len(counted), abs=0.001)
+    kept = {row._batch: (row.kept, row.rows) for row in written(spark, folder / "o")}
     for number, share in enumerate(counted):
         if share > 0:
             assert kept[number][1] == round(share * ROWS)
             assert kept[number][0] == pytest.approx(share, abs=0.02), number
+    return counted
+
+
+def test_trust_3_a_jump_is_answered_and_what_arrives_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    files(tmp_path / "in", [(5_000, 10_000)] * 2 + [(1_000, 4_000)] * 3, payload=False)
+    net = jt.Network("drift")
+    source = net.source("s", "id long, x double", id=["id"])
+    source.output("o", qos=jt.QoS(value=VALUE), quality=True)
+    run = run_of(spark, tmp_path, net, {"o": jt.parquet(str(tmp_path / "o"))}, False, {"o": 180_000 / PLANNED / ROWS})
+    ended(run, 5 * ROWS)
+    counted = judged(spark, run, tmp_path, 2)
+    assert counted[2] == 0.0  # what nobody could know
+    assert min(counted[3:]) > 0.2
+    assert isinstance(run.history[4][1].drops["s"], Semantic)
+
+
+@pytest.mark.long
+def test_trust_3_values_of_a_payload_vanish(spark: SparkSession, tmp_path: Path) -> None:
+    """Of JSON, where the value is parsed alone; all of them are null from batch 2 on, which is worth `otherwise`."""
+    nan = float("nan")
+    files(tmp_path / "in", [(5_000, 10_000)] * 2 + [(nan, nan)] * 3, payload=True)
+    net = jt.Network("drift")
+    source = net.source("s", "id long, x double", id=["id"], payload="json")
+    source.output("o", qos=jt.QoS(value=VALUE), quality=True)
+    run = run_of(spark, tmp_path, net, {"o": jt.parquet(str(tmp_path / "o"))}, True, {"o": 180_000 / PLANNED / ROWS})
+    ended(run, 5 * ROWS)
+    assert min(judged(spark, run, tmp_path, 2)[3:]) > 0.2
 
 
 def written(spark: SparkSession, folder: Path) -> list[Any]:

@@ -149,7 +149,7 @@ class BatchRunner:
                 columns = self.known.columns(output.name, frame)
                 timed = TIME in columns
                 observation = Observation()
-                metrics = output_metrics(self._graph, output, timed=timed)
+                metrics = output_metrics(self._graph, output, timed=timed, mask=compiler.mask)
                 counted = frame.observe(observation, *map(self.known.expression, metrics))
                 visible = self.known.select(counted, [f"`{column}`" for column in columns if column not in HIDDEN])
                 delivered = _with_quality(output, visible, plan, batch)

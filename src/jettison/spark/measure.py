@@ -17,7 +17,7 @@ from jettison.spark.compile import Compiler, arc_metrics, before_place, newest_p
 from jettison.spark.drops import ALL, IDENTITY, TIME, passes
 from jettison.spark.observed import observed_if_at_all, observed_within
 from jettison.spark.raw import dropped_raw, newest_metric
-from jettison.spark.values import value_metrics, value_sample, value_samples, valued_columns
+from jettison.spark.values import VALUES_MASK, value_metrics, value_sample, value_samples, valued_columns
 from jettison.statistics.samples import LATENCY_QUANTILES, FailedWindows, GroupSample, OutputSample, ValueSample
 
 _SAMPLE_MASK = 63
@@ -56,11 +56,12 @@ class Written:
     ended_s: float
 
 
-def output_metrics(graph: Graph, output: Output, *, timed: bool) -> list[str]:
+def output_metrics(graph: Graph, output: Output, *, timed: bool, mask: int = VALUES_MASK) -> list[str]:
     """What is observed of an output's rows, in SQL: how many, their values, and event times in a sample of one row in
     64 with the exact ends."""
     columns = valued_columns(graph, output.name)
-    values = [item for number, name in enumerate(columns) for item in value_metrics(number, quoted(name))]
+    looked_at = min(mask, VALUES_MASK)
+    values = [item for number, name in enumerate(columns) for item in value_metrics(number, quoted(name), looked_at)]
     if not timed:
         return ["count(1) AS rows", *values]
     inner = ", ".join(f"{1 - share:.2f}" for share in LATENCY_QUANTILES[1:-1])

@@ -9,7 +9,8 @@ from jettison.network.graph import Graph
 from jettison.spark.drops import IDENTITY
 from jettison.statistics.samples import ValueSample
 
-_SAMPLE_MASK = 15
+VALUES_MASK = 15
+"""Of rows whose identity has none of these bits values are looked at: one in 16."""
 _POINTS = 200
 _ACCURACY = 1000
 _SAMPLED_ROWS = 4096
@@ -33,7 +34,7 @@ def sample_mask(rows: int) -> int:
     return mask - 1
 
 
-def value_metrics(number: int, value: str, mask: int = _SAMPLE_MASK) -> list[str]:
+def value_metrics(number: int, value: str, mask: int = VALUES_MASK) -> list[str]:
     """Evenly spaced quantiles of a value in one row of 16, unless `mask` says another part, and how many of those had
     none."""
     sampled, number_of = f"{IDENTITY} & {mask} = 0", f"try_cast({value} AS double)"
