@@ -291,6 +291,7 @@ def test_trust_20_some_hundred_tiny_batches_leave_nothing_behind(spark: SparkSes
     assert max(late) <= 1.25 * max(count for batches, count in files.items() if 100 < batches <= 200), files
 
 
+@pytest.mark.long
 def test_soak(spark: SparkSession, tmp_path: Path) -> None:
     result = soak.run(quick=True, say=quiet, batches=12)
     keys = {"files_growth", "rss_growth", "jvm_growth", "batch_growth", "restart_first_s", "restart_last_s"}

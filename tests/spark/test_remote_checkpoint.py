@@ -7,6 +7,7 @@ stays a URI where Spark's files are elsewhere by default.
 from __future__ import annotations
 
 import threading
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -28,12 +29,13 @@ def remote(spark: SparkSession, tmp_path: Path) -> Iterator[Callable[[str], str]
     """The URI of a folder, by scheme; none of them is where Spark's files are by default."""
     conf = spark._jsc.hadoopConfiguration()
     usual = conf.get("fs.defaultFS")
-    conf.set("fs.viewfs.mounttable.jt.link./data", f"file://{tmp_path}")
-    conf.set("fs.defaultFS", "viewfs://jt/")
-    roots = {"file": f"file://{tmp_path}", "viewfs": "viewfs://jt/data"}
+    mounted = f"jt{uuid.uuid4().hex}"  # Hadoop keeps file systems by name, as they were mounted first
+    conf.set(f"fs.viewfs.mounttable.{mounted}.link./data", f"file://{tmp_path}")
+    conf.set("fs.defaultFS", f"viewfs://{mounted}/")
+    roots = {"file": f"file://{tmp_path}", "viewfs": f"viewfs://{mounted}/data"}
     yield lambda scheme: f"{roots[scheme]}/run"
     conf.set("fs.defaultFS", usual)
-    conf.unset("fs.viewfs.mounttable.jt.link./data")
+    conf.unset(f"fs.viewfs.mounttable.{mounted}.link./data")
 
 
 def test_trust_16_a_reader_sees_the_old_or_the_new_file(spark: SparkSession, remote: Callable[[str], str]) -> None:
