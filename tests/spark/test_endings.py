@@ -83,7 +83,7 @@ def test_trust_13_closing_releases_whatever_fails(
     )
     running.until(run, lambda: run.report().rows_in == 500)
 
-    def full(*_: object) -> None:
+    def full(*_: object, **__: object) -> None:
         with Path("/dev/full").open("w") as file:
             file.write("x")
 

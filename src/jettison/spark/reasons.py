@@ -7,17 +7,22 @@ from pyspark.errors import PySparkException
 
 from jettison.errors import JettisonError
 
+_CAUSE = "Caused by: "
 _TRACEBACK = "Traceback (most recent call last):"
 
 
 def reason_of(error: BaseException) -> str:
-    """The line that says what went wrong: a worker's exception, else what Java threw, else the first line.
+    """The line that says what went wrong: a worker's exception, else what Java threw and its first cause, else the
+    first line.
 
     >>> reason_of(ValueError("An exception was thrown from the Python worker:\\nTraceback (most recent call last):\\n"
     ...                      '  File "fares.py", line 3, in fare\\nKeyError: 7\\n\\tat org.apache.spark.Task.run'))
     'KeyError: 7'
     >>> reason_of(ValueError("An error occurred while calling o51.save.\\n: java.io.IOException: disk full\\n\\tat"))
     'java.io.IOException: disk full'
+    >>> reason_of(ValueError("An error occurred\\n: org.apache.spark.SparkException: Task failed\\n\\tat x\\n"
+    ...                      "Caused by: java.io.IOException: disk full\\n\\tat y"))
+    'org.apache.spark.SparkException: Task failed (java.io.IOException: disk full)'
     >>> reason_of(OSError("no space left"))
     'no space left'
     """
@@ -27,6 +32,9 @@ def reason_of(error: BaseException) -> str:
         thrown = [line for line in lines[tracebacks[-1] + 1 :] if not line[0].isspace()]
     else:
         thrown = [line.removeprefix(": ") for line in lines if line.startswith(": ")]
+        causes = [line.strip().removeprefix(_CAUSE) for line in lines if line.strip().startswith(_CAUSE)]
+        if thrown and causes and causes[-1] not in thrown[0]:
+            return f"{thrown[0].strip()} ({causes[-1].strip()})"
     return next(iter(thrown or lines), type(error).__name__).strip()
 
 
