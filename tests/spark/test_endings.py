@@ -41,7 +41,7 @@ def test_trust_13_and_15_a_full_disk_a_stopped_session_and_a_jvm_that_is_gone(tm
     if not can_mount(tmp_path):
         pytest.skip("a disk of its own cannot be mounted here")
     driver = f"exec '{sys.executable}' -m tests.spark.ending_driver '{tmp_path}'"
-    done = subprocess.run(mounted(tmp_path, driver), capture_output=True, text=True, cwd=ROOT, timeout=240, check=False)
+    done = subprocess.run(mounted(tmp_path, driver), capture_output=True, text=True, cwd=ROOT, timeout=400, check=False)
     assert done.returncode == 0, done.stderr[-5000:]
     seen: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
 
