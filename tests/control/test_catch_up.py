@@ -10,7 +10,9 @@ from tests.control.test_loop import PROFILE, taxi
 from jettison.control.catch_up import ALL, CATCH_UP, NEWEST, SHED, Backlog, check_catch_up, most_rows
 from jettison.control.loop import Controller, Settings
 from jettison.errors import StartError
+from jettison.network import Network
 from jettison.plan.problem import Problem
+from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample
 
 pytestmark = pytest.mark.core
@@ -76,3 +78,18 @@ def test_trust_11_a_plan_that_is_not_obeyed_teaches_that_nothing_was_dropped() -
 
 def test_shed_is_the_default() -> None:
     assert Backlog(SHED, 1000.0).keeps_all is False
+
+
+def test_trust_10_a_source_that_was_idle_gets_its_part_of_a_bounded_batch() -> None:
+    net = Network("two")
+    net.source("a", "x int").union(net.source("b", "x int"), name="both").output("out")
+    profile = Profile({"both": 5.0}, {}, read_us={"a": 1.0, "b": 1.0})
+    bound = most_rows(net.graph, profile, {"a": 50_000, "b": 0}, BUDGET_US, unshed=True, largest=0)
+    assert bound == {"a": 225_000, "b": 75_000}
+
+
+def test_trust_10_a_backlog_that_was_skipped_is_over() -> None:
+    backlog = Backlog(NEWEST, 1000.0)
+    assert backlog.begins(waited_ms=0.0, load_us=9e6, budget_us=BUDGET_US)
+    backlog.end()
+    assert not backlog.begins(waited_ms=0.0, load_us=9e6, budget_us=BUDGET_US), "a lasting overload is shed as usual"

@@ -11,10 +11,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from jettison.plan.reasons import NOT_BELIEVED
 from jettison.plan.worthwhile import fixed_is_too_much
 
 CANNOT_HELP = "shedding cannot help"
-ON_TRIAL = "costs are not believed yet"
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def allowance(*, fixed_us: float, arriving_us: float, budget_us: float, patience
     4400000.0
     """
     if patience > 1:
-        return Allowance(patience * budget_us, ON_TRIAL)
+        return Allowance(patience * budget_us, NOT_BELIEVED)
     if not fixed_is_too_much(fixed_us, budget_us):
         return Allowance(budget_us)
     why = f"the fixed cost of a batch is {fixed_us / 1000:.0f} ms of a budget of {budget_us / 1000:.0f} ms"

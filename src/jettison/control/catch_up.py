@@ -76,6 +76,10 @@ class Backlog:
         self.active = (self.active or paused) and load_us > budget_us
         return self.active
 
+    def end(self) -> None:
+        """Take the backlog for gone: what was old has been skipped."""
+        self.active = False
+
     @property
     def keeps_all(self) -> bool:
         """Whether nothing may be shed for now."""
@@ -105,7 +109,9 @@ def most_rows(
     """
     names = [source.name for source in graph.sources]
     total = sum(mix.get(name, 0.0) for name in names)
-    shares = {name: mix.get(name, 0.0) / total if total > 0 else 1.0 / len(names) for name in names}
+    even = 1.0 / len(names)
+    # half of it evenly: what a source brought in bounded batches says little of what waits there
+    shares = {name: (mix.get(name, 0.0) / total + even) / 2 if total > 0 else even for name in names}
     if profile is None:
         rows = float(max(UNMEASURED_ROWS, _GROWTH * largest))
     else:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from jettison.network.graph import Graph
 from jettison.network.slices import results_above
 from jettison.plan.claims import claimed
+from jettison.plan.floors import floor_at
 from jettison.plan.keys import by_chance
 from jettison.plan.plan import Drop, Plan, Semantic
 from jettison.plan.problem import Problem
@@ -47,7 +48,9 @@ class Trust:
             self._judge(plan, sample, by_value)
         elif self.batches_by_chance > 0 and plan.drops:
             self.batches_by_chance -= 1
-        self._got |= {name: seen.rows for name, seen in sample.outputs.items() if seen.rows > 0}
+        rows = {name: seen.rows for name, seen in sample.outputs.items()}
+        # an output that gets nothing of a batch that did not go by value has nothing to get
+        self._got |= {name: count for name, count in rows.items() if count > 0} if by_value else rows
 
     def _judge(self, plan: Plan, sample: BatchSample, arcs: Collection[str]) -> None:
         shares = [(plan.keep(arc), *sample.arcs[arc]) for arc in arcs if sample.arcs.get(arc, (0, 0))[0] > 0]
@@ -73,7 +76,7 @@ class Trust:
 
 
 def by_chance_instead(problem: Problem, plan: Plan, arcs: Collection[str]) -> Plan:
-    """The plan with drops by chance in place of those by value on these arcs, saving as much.
+    """The plan with drops by chance in place of those by value on these arcs, saving as much as floors allow.
 
     >>> from jettison.network import Network
     >>> from jettison.statistics.profile import Profile
@@ -89,7 +92,8 @@ def by_chance_instead(problem: Problem, plan: Plan, arcs: Collection[str]) -> Pl
         return plan
     found = plan
     for attempt in range(_TRIES):
-        changed = {arc: by_chance(problem.graph, arc, keep * _STEP**attempt) for arc, keep in keeps.items()}
+        steps = {arc: 1.0 if floor_at(problem.graph, arc) > 0 else _STEP**attempt for arc in keeps}
+        changed = {arc: by_chance(problem.graph, arc, keep * steps[arc]) for arc, keep in keeps.items()}
         drops: dict[str, Drop] = {**plan.drops, **changed}
         if plan.stale:
             return replace(plan, drops=drops)

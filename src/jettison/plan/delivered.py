@@ -186,6 +186,18 @@ def windows_of_batch(
     return found
 
 
+def without_withheld(
+    windows: Mapping[str, tuple[float, float]], withheld: Mapping[str, int]
+) -> dict[str, tuple[float, float]]:
+    """Windows that closed, and those kept, without the ones that their aggregate has not seen whole.
+
+    >>> without_withheld({"busy": (10.0, 5.0)}, {"busy": 4})
+    {'busy': (6.0, 3.0)}
+    """
+    left = {name: max(0.0, closed - withheld.get(name, 0)) for name, (closed, _) in windows.items()}
+    return {name: (left[name], kept * left[name] / closed) for name, (closed, kept) in windows.items() if left[name]}
+
+
 def _share_kept(fate: Fate | None, starts_us: npt.NDArray[np.int64]) -> float:
     if fate is None or not len(starts_us):
         return 1.0

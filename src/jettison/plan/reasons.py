@@ -7,6 +7,10 @@ from jettison.plan.plan import Plan, Window
 WINDOWS_EARLIER = "windows decided earlier"
 """The fate of a window never changes: rows of windows that an earlier plan dropped go while no new ones are dropped."""
 
+READING = "reading alone is too much"
+NEWEST = "skipped to the newest"
+CATCHING_UP = "catching up"
+NOT_BELIEVED = "costs are not believed yet"
 UNREAD = "passed over unread"
 STALE_UNREAD = "stale, passed over unread"
 
@@ -21,11 +25,14 @@ KINDS = (
     "reading",
     "windows_decided_earlier",
     "unread",
+    "skipped_to_newest",
+    "catching_up",
+    "costs_on_trial",
     "other",
 )
 """What `kind_of_reason` gives: a bounded list, fit for the label of a metric."""
 
-_NOTHING_TO_SHED = ("within_budget", "single_large_batch", "cannot_help")
+_NOTHING_TO_SHED = ("within_budget", "single_large_batch", "cannot_help", "catching_up", "costs_on_trial")
 
 _BEGINNINGS = {
     "predicted within budget": "within_budget",
@@ -36,7 +43,10 @@ _BEGINNINGS = {
     "stale": "stale",
     "infeasible": "infeasible",
     "shedding cannot help": "cannot_help",
-    "reading alone is too much": "reading",
+    READING: "reading",
+    NEWEST: "skipped_to_newest",
+    CATCHING_UP: "catching_up",
+    NOT_BELIEVED: "costs_on_trial",
     WINDOWS_EARLIER: "windows_decided_earlier",
     UNREAD: "unread",
 }

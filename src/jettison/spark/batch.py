@@ -18,7 +18,7 @@ from jettison.network.graph import Graph
 from jettison.network.operators import Aggregate, CountAggregate, Output, Source, StreamJoin
 from jettison.network.sight import Sight
 from jettison.network.slices import readers_below
-from jettison.plan.delivered import windows_of_batch
+from jettison.plan.delivered import windows_of_batch, without_withheld
 from jettison.plan.plan import Plan
 from jettison.plan.reasons import reason_on
 from jettison.plan.window_arcs import WindowArcs
@@ -188,7 +188,7 @@ class BatchRunner:
                 measured.groups.update(slices.groups)
                 measured.timeless_in.update(slices.timeless_in)
                 measured.unneeded.update(slices.unneeded)
-                measured.windows.update(closing)
+                measured.windows.update(without_withheld(closing, slices.withheld))
                 measured.watermark_us.update(slices.marks.watermarks_us())
                 measuring.add_slices(measured, slices.came)
                 if not count:

@@ -108,8 +108,8 @@ class Ledger:
             yield from content if isinstance(content, list) else content["entries"]
 
 
-def shed_entries(sample: BatchSample, plan: Plan) -> list[dict[str, Any]]:
-    """The ledger's rows of one batch."""
+def shed_entries(sample: BatchSample, plan: Plan, would: Plan | None = None) -> list[dict[str, Any]]:
+    """The ledger's rows of one batch; `would` is the plan of a dry run."""
     entries = [
         {
             "batch": sample.batch,
@@ -122,8 +122,9 @@ def shed_entries(sample: BatchSample, plan: Plan) -> list[dict[str, Any]]:
         for arc, (rows, kept) in sample.arcs.items()
     ]
     for arc, (rows, shed) in sample.would.items():
-        entry = {"batch": sample.batch, "arc": arc, "rows_in": rows, "rows_shed": 0, "reason": plan.reason}
-        entries.append({**entry, "plan_row": plan.row, "rows_would_shed": shed})
+        reason, row = ("", 0.0) if would is None else (f"dry run: {reason_on(would, arc)}", would.row)
+        entry = {"batch": sample.batch, "arc": arc, "rows_in": rows, "rows_shed": 0, "reason": reason}
+        entries.append({**entry, "plan_row": row, "rows_would_shed": shed})
     for source, count in sample.rejected.items():
         if count:
             rejected = {"rows_in": sample.rows_in[source], "rows_shed": count, "reason": "does not parse"}

@@ -86,6 +86,9 @@ class Metrics:
                 ("dropped_results", "Results of windows that a drop removed", ("arc", "reason")),
                 ("late_rows", "Rows behind the watermark of a window or of a join of streams", ("operator",)),
                 ("failed_windows", "Windows on which a function of the user's own failed", ("operator",)),
+                ("unfit_rows", "Rows on which an expression of an operator failed", ("operator",)),
+                ("withheld_windows", "Windows withheld, not seen from their first row on", ("operator",)),
+                ("would_shed_rows", "Rows that a drop would have removed, in a dry run", ("arc",)),
                 ("output_rows", "Rows that were delivered", ("output",)),
                 ("tuples", "Source tuples by what became of them for an output", ("source", "output", "fate")),
             ],
@@ -103,6 +106,7 @@ class Metrics:
                 ("last_batch_timestamp_seconds", "When the last batch ended, since 1970", ()),
                 ("delivered_ratio", "Share of an output's tuples that the last batch delivered, counted", ("output",)),
                 ("utility_ratio", "Utility of an output in the last batch, by its QoS, counted", ("output",)),
+                ("would_deliver_ratio", "Share that an output would have got, in a dry run", ("output",)),
                 ("keep_ratio", "Share that the plan keeps on an arc", ("arc",)),
                 ("watermark_timestamp_seconds", "Watermark of an aggregate, since 1970", ("operator",)),
                 ("topic_arrival_rows_per_second", "Records that arrive at a topic", ("topic",)),
@@ -157,6 +161,13 @@ class Metrics:
         for (source, output), account in figures.accounts.items():
             for fate in ("processed", "shed", "rejected", "late", "skipped"):
                 count["tuples"](source, output, fate).inc(max(0.0, getattr(account, fate)))
+        for name, found in (("unfit_rows", sample.unfit), ("withheld_windows", sample.withheld)):
+            for operator, rows in found.items():
+                count[name](operator).inc(rows)
+        for arc, (_, rows) in sample.would.items():
+            count["would_shed_rows"](arc).inc(rows)
+        for output, share in sample.would_deliver.items():
+            show["would_deliver_ratio"](output).set(share)
         self._sources(sample)
         self._outputs(figures)
         show["last_batch_timestamp_seconds"]().set_to_current_time()

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from jettison.errors import SourceError
 from jettison.network.graph import Graph
 from jettison.plan.plan import Plan
+from jettison.plan.reasons import READING
 from jettison.spark.checkpoint import Checkpoint
 from jettison.spark.describe import part as described_part
 from jettison.spark.footers import footer_rows
@@ -38,10 +39,10 @@ class Reading:
     stale: Mapping[str, int] = field(default_factory=dict)
 
 
-def of_what_was_read(graph: Graph, plan: Plan, reading: Reading) -> Plan:
+def of_what_was_read(graph: Graph, plan: Plan, reading: Reading, why: str = READING) -> Plan:
     """The plan with the shares that outputs get of what arrived, records passed over unread included.
 
-    Those that were stale are worth nothing.
+    Those that were stale are worth nothing. `why` is the reason where nothing else is dropped.
     """
     if not any(reading.skipped.values()):
         return plan
@@ -55,7 +56,7 @@ def of_what_was_read(graph: Graph, plan: Plan, reading: Reading) -> Plan:
         delivered[output.name] = share * read / arrived if arrived else share
         if output.name in plan.worth or fresh < arrived:
             worth[output.name] = plan.worth.get(output.name, share) * (read / fresh if fresh else 1.0)
-    why = "stale" if reading.stale == reading.skipped else "reading alone is too much"
+    why = "stale" if reading.stale == reading.skipped else why
     return replace(plan, delivered=delivered, worth=worth, reason=plan.reason if plan.sheds else why)
 
 

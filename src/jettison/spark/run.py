@@ -24,8 +24,10 @@ from jettison.network.identity import network_identity
 from jettison.network.marks import BatchMarks
 from jettison.plan.counted import counted_shares
 from jettison.plan.figures import figures_of
+from jettison.plan.floors import least_read_share
 from jettison.plan.plan import Plan
 from jettison.plan.problem import Problem
+from jettison.plan.reasons import CATCHING_UP, NEWEST, READING
 from jettison.plan.stale import Fresh
 from jettison.plan.window_decisions import decisions_of
 from jettison.plan.would import would_shed
@@ -226,7 +228,7 @@ class Run:
         seconds = (self._ended_s or time.monotonic()) - self._started_s
         # as it was obeyed: the loop's own copy may by now have its place on a newer road map
         plan = self.history[-1][1] if self.history else self.controller.plan
-        return self._totals.report(seconds, plan, self.controller.infeasible)
+        return self._totals.report(seconds, plan, self._planner.infeasible)
 
     def ledger(self) -> DataFrame:
         """What was shed: batch, arc, rows in, rows shed, reason, plan row."""
@@ -358,8 +360,10 @@ class Run:
         reading = self._reader.size(frame, batch) if logged is None else self._reader.again(logged, batch)
         if self._calibrated:
             self._judge_backlog(reading.rows)
+        skips = False
         if logged is None and self._calibrated and not self._dry_run and not self._backlog.keeps_all:
-            reading = self._to_the_newest(reading, batch) if self._backlog.skips else self._passing_over(reading, batch)
+            skips = self._skips
+            reading = self._to_the_newest(reading, batch) if skips else self._passing_over(reading, batch)
         rows = dict(reading.rows)
         raw = self._frames(frame, reading)
         calibrating_s = 0.0
@@ -381,10 +385,10 @@ class Run:
                 self.controller.groups.update(counted)
                 calibrating_s += time.monotonic() - before  # once after a start: no batch takes that
             marks = self._marks(batch)
-            held = "catching up" if self._backlog.keeps_all else None
+            held = CATCHING_UP if self._backlog.keeps_all else None
             decided = self.controller.decide(rows, now_ms, fresh=fresh, marks=marks, skipped=reading.skipped, held=held)
-            would = None if self._shadow is None else self._would(self._shadow, rows, interval_ms, now_ms, marks)
-            plan = self.controller.plan = of_what_was_read(self.graph, decided, reading)
+            would = None if self._shadow is None else self._would(self._shadow, rows, interval_ms, now_ms, marks, held)
+            plan = self.controller.plan = of_what_was_read(self.graph, decided, reading, NEWEST if skips else READING)
             offsets = end_offsets(self._checkpoint.spark_folder, batch)
             self._checkpoint.plans.write(
                 Logged(
@@ -448,7 +452,7 @@ class Run:
         ages = [seen.latency_ms[-1] for seen in measured.outputs.values() if seen.latency_ms]
         cut = bool(plan.stale) or any(reading.stale.values())
         self._ages.delivered(max(ages, default=0.0) / 1000, ended_s=ended, cut=cut)
-        self._checkpoint.ledger.write(batch, shed_entries(sample, plan))
+        self._checkpoint.ledger.write(batch, shed_entries(sample, plan, would))
         self._show(sample, plan)
         on_trial = not self.controller.belief.believed
         self.controller.record(sample)
@@ -467,7 +471,8 @@ class Run:
         """Who plans in a dry run: as if it were obeyed, and learning that it was not."""
         if not self._dry_run or not self._calibrated:
             return None
-        return Controller(self.graph, replace(self.settings, shedding=True, obeyed=False), profile)
+        on_trial = not self.controller.belief.believed
+        return Controller(self.graph, replace(self.settings, shedding=True, obeyed=False), profile, guessed=on_trial)
 
     def _would(
         self,
@@ -476,11 +481,18 @@ class Run:
         interval_ms: float,
         now_ms: float,
         marks: BatchMarks | None,
+        held: str | None,
     ) -> Plan:
-        """The plan that a run that sheds would have: it keeps up, so its batches hold what one trigger brings."""
-        share = min(1.0, self.settings.trigger_ms / interval_ms) if interval_ms > 0 else 1.0
+        """The plan that a run that sheds would have: it keeps up, so its batches hold what one trigger brings. Without
+        learning it is for the rows as they come, whatever the clock says."""
+        share = min(1.0, self.settings.trigger_ms / interval_ms) if self.settings.learn and interval_ms > 0 else 1.0
         arriving = {name: round(count * share) for name, count in rows.items()}
-        return shadow.decide(arriving, now_ms, marks=marks)
+        return shadow.decide(arriving, now_ms, marks=marks, held=held)
+
+    @property
+    def _planner(self) -> Controller:
+        """Who knows whether a budget can be held: in a dry run, the one whose plans are not obeyed."""
+        return self._shadow or self.controller
 
     @property
     def _bounded(self) -> bool:
@@ -508,12 +520,28 @@ class Run:
         return bounds
 
     def _to_the_newest(self, reading: Reading, batch: int) -> Reading:
-        """Pass over all records but the newest, as many as the budget bears."""
+        """Pass over all records but the newest, as many as the budget bears, floors held; the backlog is gone then.
+
+        Not of sources whose shed rows somebody keeps. Of sources that cannot be passed over, old rows are dropped.
+        """
+        names = self._reader.skippable - self._runner.kept_sources
         problem = Problem(self.graph, self.controller.profile, reading.rows, self.settings.budget_us)
         fixed_us = 1000 * self.controller.profile.fixed_ms
         left_us = max(0.0, self.settings.budget_us - fixed_us)
-        share = max(LEAST_READ_SHARE, min(1.0, left_us / max(1.0, problem.load_us - fixed_us)))
-        return self._reader.skipping(reading, share, self._reader.skippable, batch)
+        least = [least_read_share(self.graph, name, reading.rows.get(name, 0)) for name in names]
+        share = max(LEAST_READ_SHARE, min(1.0, left_us / max(1.0, problem.load_us - fixed_us)), *least)
+        if not self._timed_sources - names:
+            self._backlog.end()
+        return self._reader.skipping(reading, share, names, batch)
+
+    @property
+    def _skips(self) -> bool:
+        """Whether what is old of a backlog is skipped now: not before costs are believed."""
+        return self._backlog.skips and self.settings.shedding and self.controller.belief.believed
+
+    @property
+    def _timed_sources(self) -> frozenset[str]:
+        return frozenset(source.name for source in self.graph.sources if source.event_time is not None)
 
     def _with_counted_shares(self, raw: Mapping[str, DataFrame], batch: int, plan: Plan, reading: Reading) -> Plan:
         """The plan with what it delivers of this batch, where results say so of themselves."""
@@ -550,10 +578,9 @@ class Run:
         rows = dict(reading.rows)
         limits = {} if any(reading.stale.values()) else self._stale_limits(rows)
         self._ages.planned(time.monotonic())
-        if self._backlog.skips:  # of sources that cannot be passed over unread, old rows are dropped as if stale
+        if self._skips:  # of sources that cannot be passed over unread, old rows are dropped as if stale
             newest_s = _NEWEST_TRIGGERS * self.settings.trigger_ms / 1000
-            timed = [source.name for source in self.graph.sources if source.event_time is not None]
-            old = {name: newest_s for name in timed if name not in self._reader.skippable}
+            old = dict.fromkeys(self._timed_sources - self._reader.skippable, newest_s)
             if old:
                 return count_fresh(self.graph, raw, rows, {**limits, **old}, time.time(), self._runner.known)
         if not limits or not self.controller.can_look(rows):
@@ -616,7 +643,7 @@ class Run:
             plan,
             budget_ms=self.settings.budget_us / 1000,
             profile=self.controller.profile,
-            infeasible=self.controller.infeasible,
+            infeasible=self._planner.infeasible,
             calibrating=not self._calibrated,
         )
         if self.metrics is not None:
@@ -624,7 +651,7 @@ class Run:
             self.metrics.record(figures)
         # last of what can be asked for: who sees a row in the report sees it elsewhere
         self._totals.add(sample, plan, figures)
-        for line in self._narrator.after(sample, plan, self.controller.infeasible):
+        for line in self._narrator.after(sample, plan, self._planner.infeasible):
             _log.log(line.level, line.text)
         if self._view is not None:
             self._view.update(figures)
