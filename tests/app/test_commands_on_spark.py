@@ -100,7 +100,7 @@ def test_a_broker_on_a_port_that_is_in_use() -> None:
 
 
 @pytest.mark.kafka
-@pytest.mark.slow
+@pytest.mark.long
 @needs_kafka
 def test_the_kafka_example_reads_from_the_broker_that_jettison_starts(tmp_path: Path) -> None:
     port = str(free_ports(1)[0])

@@ -113,6 +113,7 @@ def test_keys(spark: SparkSession, tmp_path: Path) -> None:
     drawn(result, tmp_path)
 
 
+@pytest.mark.long
 def test_estimate(spark: SparkSession, tmp_path: Path) -> None:
     result = estimate.run(quick=True, say=quiet)
     assert result.metrics["groups_lost"] == 0

@@ -72,7 +72,7 @@ def test_tumbling_windows_of_all_rows(spark: SparkSession, tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     ("size", "slide"),
-    [(10, 4), (6, 6), pytest.param(9, 3, marks=pytest.mark.long), pytest.param(5, 1, marks=pytest.mark.long)],
+    [(10, 4), *(pytest.param(*each, marks=pytest.mark.long) for each in ((6, 6), (9, 3), (5, 1)))],
 )
 def test_sliding_windows_by_groups_that_are_broken_off(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, slide: int

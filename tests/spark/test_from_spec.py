@@ -184,6 +184,7 @@ def test_a_file_without_run_section_says_what_to_add(spark: SparkSession) -> Non
         start_spec(bare, spark)
 
 
+@pytest.mark.long
 def test_functions_of_your_own_in_yaml_give_what_they_give_in_python(spark: SparkSession, tmp_path: Path) -> None:
     """The windows of examples/fares.yaml, of time and of rows, beside the same ones declared with the functions."""
     read = yaml.safe_load(Path(EXAMPLES, "fares.yaml").read_text(encoding="utf-8"))

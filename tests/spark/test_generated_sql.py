@@ -182,6 +182,7 @@ def test_trust_12_aggregates_of_the_worst_rows_are_those_of_spark(spark: SparkSe
     assert {call.partition("(")[0] for call in timed.values()} <= set(KNOWN)
 
 
+@pytest.mark.long
 def test_trust_12_estimates_counts_and_metrics_of_the_worst_rows(spark: SparkSession) -> None:
     rows = worst_rows(spark).withColumn(TIME, F.expr(f"IF({drops.placeable(MOMENT)}, {MOMENT}, NULL)"))
     net = jt.Network("worst")
