@@ -6,17 +6,25 @@ plans/0-9999.jsonl.gz        a hundred segments as one
 
 A segment is complete before the files that it replaces are deleted, and a reader looks at single files first. So a
 crash in between leaves a record in two places, with the same content, and readers give it once. A segment has the
-checksum of gzip. Where a batch is found follows from its number: nothing is listed to read a record.
+checksum of gzip, and its header says when the segment was written, so its age is known from the first 8 bytes. Where a
+batch is found follows from its number: nothing is listed to read a record.
+
+Tidying must not take longer, or hold more, the older a run gets. A large segment is made of small ones as they are
+(gzip files joined are a gzip file), and only while it stays below MOST_JOINED_BYTES. Segments are deleted oldest first,
+and the first that is young enough ends the search.
 """
 
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import logging
+import math
 import re
+import struct
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from jettison.errors import CheckpointError
@@ -28,10 +36,13 @@ SEGMENT = 100
 LARGE_SEGMENT = 10_000
 MARGIN = 20
 """So many of the newest batches stay single files: only the last one is ever repeated."""
+MOST_JOINED_BYTES = 16_000_000
+"""Small segments that are larger than this together stay as they are: joining them would take memory and time."""
 
 _SINGLE = re.compile(r"(\d+)\.json")
 _SEGMENT = re.compile(r"(\d+)-(\d+)\.jsonl\.gz")
 _LINE = re.compile(r'\{"batch": (\d+), "at_ms": (\d+), "content": (.*)\}')
+_GZIP = b"\x1f\x8b\x08"
 _log = logging.getLogger(__name__)
 
 
@@ -43,7 +54,8 @@ class BatchFiles:
         self._below = below
         self._what = what
         self._remedy = remedy
-        self._written_ms: dict[str, float] = {}  # of segments, by name: read once
+        self._written_ms: dict[str, float | None] = {}  # of segments, by name: read once
+        self._left_alone: set[str] = set()  # large segments of which no more is made
 
     def where(self, batch: int) -> str:
         """The path of a batch's own file."""
@@ -58,15 +70,17 @@ class BatchFiles:
         if alone is not None:
             return alone
         for size in (SEGMENT, LARGE_SEGMENT):
-            line = self._lines(_segment(batch, size)).get(batch)
-            if line is not None:
-                return _content(line)
+            found = None
+            for number, line in self._numbered(_segment(batch, size)):  # to the end: the checksum is there
+                found = line if number == batch else found
+            if found is not None:
+                return _content(found)
         return None
 
     def batches(self) -> list[int]:
         """All batches that have a record."""
         singles, segments = self._found()
-        return sorted({*singles, *(batch for name in segments for batch in self._lines(name))})
+        return sorted({*singles, *(batch for name in segments for batch, _ in self._numbered(name))})
 
     def contents(self) -> Iterator[tuple[int, Any]]:
         """All records, by batch. Single files are read first: one that vanishes meanwhile is in a segment by then."""
@@ -81,26 +95,35 @@ class BatchFiles:
             lines: dict[int, str] = {}
             for name in (*sorted(here), _segment(start, LARGE_SEGMENT)):
                 lines |= self._lines(name)
-            records = {batch: _content(line) for batch, line in lines.items()}
-            records |= {batch: content for batch, content in alone.items() if content is not None}
-            yield from sorted(records.items())
+            for batch in sorted({*lines, *(each for each, content in alone.items() if content is not None)}):
+                content = alone.get(batch)
+                yield batch, _content(lines[batch]) if content is None else content
 
     def tidy(self, newest: int, retention: Retention, now_ms: float) -> None:
         """Put old records together, and delete those that are older than the retention."""
+        for _ in self.steps(newest, retention, now_ms):
+            pass
+
+    def steps(self, newest: int, retention: Retention, now_ms: float) -> Iterator[int | None]:
+        """Do the same step by step: whoever stops in between leaves what a crash would. A step takes one file, or a
+        few small ones, and gives the last batch of the segment that it deleted, or None."""
         singles, segments = self._found()
         for name in sorted({_segment(batch, SEGMENT) for batch in singles}):
             first, last = _bounds(name)
             if last <= newest - MARGIN:
-                self._put_together(name, [batch for batch in singles if first <= batch <= last], now_ms)
+                yield from self._put_together(name, [batch for batch in singles if first <= batch <= last], now_ms)
                 segments.append(name)
-        segments = self._prune(sorted(set(segments), key=_bounds), newest, retention, now_ms)
-        for name in sorted({_segment(_bounds(each)[0], LARGE_SEGMENT) for each in segments}):
+        left: list[str] = []
+        for name in self._expired(sorted(set(segments), key=_bounds), newest, retention, now_ms, left):
+            self._delete(name)
+            yield _bounds(name)[1]
+        for name in sorted({_segment(_bounds(each)[0], LARGE_SEGMENT) for each in left} - self._left_alone):
             first, last = _bounds(name)
-            small = [each for each in segments if each != name and first <= _bounds(each)[0] <= last]
+            small = [each for each in left if each != name and first <= _bounds(each)[0] <= last]
             if last <= newest - MARGIN and small:
-                self._merge(name, small)
+                yield from self._join(name, small)
 
-    def _put_together(self, name: str, batches: Iterable[int], now_ms: float) -> None:
+    def _put_together(self, name: str, batches: Iterable[int], now_ms: float) -> Iterator[None]:
         lines, done = self._lines(name), []
         for batch in batches:
             try:
@@ -112,38 +135,74 @@ class BatchFiles:
             if content is not None:
                 lines[batch] = json.dumps({"batch": batch, "at_ms": round(now_ms), "content": content})
                 done.append(batch)
-        self._write_lines(name, lines)
+            yield
+        self._write_lines(name, lines, now_ms)
         for batch in done:
+            yield
             self._folder.delete(self._single(batch))
 
-    def _merge(self, name: str, small: Iterable[str]) -> None:
-        lines = self._lines(name)
+    def _join(self, name: str, small: Sequence[str]) -> Iterator[None]:
+        """Make a large segment of small ones, as they are. Those that a crash has left are in it already."""
+        size = 0
+        for each in (name, *small):
+            size += self._folder.size(f"{self._below}/{each}")
+            if size > MOST_JOINED_BYTES:
+                self._left_alone.add(name)
+                return
+            yield
+        before = self._folder.read_bytes(f"{self._below}/{name}")
+        parts, joined = [] if before is None else [before], []
         for each in small:
-            lines |= self._lines(each)
-        self._write_lines(name, lines)
-        for each in small:
+            packed = self._folder.read_bytes(f"{self._below}/{each}") or b""
+            if not _is_whole(packed):  # it would spoil the others
+                self._left_alone.add(name)
+                continue
+            if before is None or packed not in before:
+                parts.append(packed)
+            joined.append(each)
+            yield
+        if before is not None and not _is_whole(before):
+            self._left_alone.add(name)
+            return
+        times_s = [_written_s(each) for each in parts]
+        written_s = max(times_s, default=0) if all(times_s) else 0
+        self._write_bytes(name, b"".join([gzip.compress(b"", mtime=written_s), *parts]))  # the first header tells it
+        for each in joined:
+            yield
             self._delete(each)
 
-    def _prune(self, segments: list[str], newest: int, retention: Retention, now_ms: float) -> list[str]:
-        """The segments that are left, oldest first."""
-        left = []
-        for name in segments:
-            if retention.expired(_bounds(name)[1], self._last_ms(name, now_ms), newest, now_ms):
-                self._delete(name)
-            else:
+    def _expired(
+        self, segments: Sequence[str], newest: int, retention: Retention, now_ms: float, left: list[str]
+    ) -> Iterator[str]:
+        """Segments to delete, oldest first; the others are added to `left`."""
+        for number, name in enumerate(segments):
+            written_ms = now_ms if retention.ms is None else self._last_ms(name)
+            unknown = written_ms is None or written_ms > now_ms  # damaged, or the clock was wrong: it tells nothing
+            if written_ms is not None and retention.expired(_bounds(name)[1], written_ms, newest, now_ms):
+                yield name
+            elif unknown:
                 left.append(name)
-        return left
+            else:
+                left.extend(segments[number:])
+                return
 
-    def _last_ms(self, name: str, now_ms: float) -> float:
-        """When the last record of a segment was put there; a damaged one is kept for whoever asks for it."""
+    def _last_ms(self, name: str) -> float | None:
+        """When a segment was written. None for a damaged one, which is kept for whoever asks for it."""
         if name not in self._written_ms:
-            try:
-                times = [int(_parts(line)[2]) for line in self._lines(name).values()]
-            except CheckpointError as error:
-                _log.warning("%s", error)
-                times = []
-            self._written_ms[name] = max(times, default=now_ms)
+            written_s = _written_s(self._folder.head(f"{self._below}/{name}", 8) or b"")
+            self._written_ms[name] = 1000.0 * written_s if written_s else self._last_line_ms(name)
         return self._written_ms[name]
+
+    def _last_line_ms(self, name: str) -> float | None:
+        """The same by its lines, where the header does not tell: that of segments from before it did."""
+        last = None
+        try:
+            for _, line in self._numbered(name):
+                last = line
+        except CheckpointError as error:
+            _log.warning("%s", error)
+            return None
+        return None if last is None else float(_parts(last)[2])
 
     def _delete(self, name: str) -> None:
         self._folder.delete(f"{self._below}/{name}")
@@ -161,23 +220,32 @@ class BatchFiles:
 
     def _lines(self, name: str) -> dict[int, str]:
         """The lines of a segment, by batch; nothing where there is no such segment."""
+        return dict(self._numbered(name))
+
+    def _numbered(self, name: str) -> Iterator[tuple[int, str]]:
+        """The same one by one, as they stand there. What a crash has left twice comes twice."""
         path = f"{self._below}/{name}"
         packed = self._folder.read_bytes(path)
         if packed is None:
-            return {}
+            return
         try:
             if not packed:
                 raise ValueError("it is empty")
-            text = gzip.decompress(packed).decode()
-            return {int(_parts(line)[1]): line for line in text.splitlines()}
+            with gzip.open(io.BytesIO(packed), "rt", encoding="utf-8", newline="\n") as lines:
+                for line in lines:
+                    whole = line.rstrip("\n")
+                    yield int(_parts(whole)[1]), whole
         except (ValueError, OSError, EOFError, zlib.error) as error:
             first, last = _bounds(name)
             remedy = self._remedy.format(batch=f"{first} to {last}")
             raise damaged(self._folder, path, f"{self._what} of batches {first} to {last}", error, remedy) from error
 
-    def _write_lines(self, name: str, lines: dict[int, str]) -> None:
+    def _write_lines(self, name: str, lines: dict[int, str], now_ms: float) -> None:
         text = "".join(f"{line}\n" for _, line in sorted(lines.items()))
-        self._folder.write_bytes(f"{self._below}/{name}", gzip.compress(text.encode(), mtime=0))
+        self._write_bytes(name, gzip.compress(text.encode(), mtime=_header_s(now_ms)))
+
+    def _write_bytes(self, name: str, packed: bytes) -> None:
+        self._folder.write_bytes(f"{self._below}/{name}", packed)
         self._written_ms.pop(name, None)
 
     def _single(self, batch: int) -> str:
@@ -192,6 +260,36 @@ def _segment(batch: int, size: int) -> str:
     """
     first = batch // size * size
     return f"{first}-{first + size - 1}.jsonl.gz"
+
+
+def _header_s(now_ms: float) -> int:
+    """A time as the header of gzip has it: whole seconds, never before the time itself; 0 says nothing.
+
+    >>> _header_s(1_700_000_000_001.0)
+    1700000001
+    """
+    return min(math.ceil(now_ms / 1000), 2**32 - 1)
+
+
+def _written_s(head: bytes) -> int:
+    """When a segment was written, by its header; 0 where that does not tell.
+
+    >>> _written_s(gzip.compress(b"", mtime=1_700_000_001)), _written_s(b"no gzip")
+    (1700000001, 0)
+    """
+    found: tuple[int] = struct.unpack("<I", head[4:8]) if len(head) >= 8 and head.startswith(_GZIP) else (0,)
+    return found[0]
+
+
+def _is_whole(packed: bytes) -> bool:
+    """Whether a segment can be read to its end."""
+    try:
+        with gzip.open(io.BytesIO(packed)) as content:
+            while content.read(1_000_000):
+                pass
+    except (OSError, EOFError, zlib.error):
+        return False
+    return bool(packed)
 
 
 def _parts(line: str) -> re.Match[str]:

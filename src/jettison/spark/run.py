@@ -464,7 +464,7 @@ class Run:
         self._batch_ended_s = time.monotonic()
         if self._calibrated and (on_trial or batch % _REMEMBER_EVERY == 0):
             self._remember()
-        self._checkpoint.tidy(batch)
+        self._checkpoint.tidying.after(batch)
         self._after_s = time.monotonic() - ended
 
     def _shadow_of(self, profile: Profile) -> Controller | None:
