@@ -16,14 +16,9 @@ and the first that is young enough ends the search.
 
 from __future__ import annotations
 
-import gzip
-import io
 import json
 import logging
-import math
 import re
-import struct
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -31,6 +26,21 @@ from jettison.errors import CheckpointError
 from jettison.spark.files import Folder
 from jettison.spark.retention import Retention
 from jettison.spark.sealed import damaged, load, read_sealed, write_sealed
+from jettison.spark.segments import (
+    DAMAGE,
+    HEADER_BYTES,
+    bounds,
+    content_of,
+    is_segment,
+    is_whole,
+    joined_segments,
+    line_of,
+    numbered,
+    packed_lines,
+    parts_of,
+    segment_name,
+    written_s,
+)
 
 SEGMENT = 100
 LARGE_SEGMENT = 10_000
@@ -40,9 +50,6 @@ MOST_JOINED_BYTES = 16_000_000
 """Small segments that are larger than this together stay as they are: joining them would take memory and time."""
 
 _SINGLE = re.compile(r"(\d+)\.json")
-_SEGMENT = re.compile(r"(\d+)-(\d+)\.jsonl\.gz")
-_LINE = re.compile(r'\{"batch": (\d+), "at_ms": (\d+), "content": (.*)\}')
-_GZIP = b"\x1f\x8b\x08"
 _log = logging.getLogger(__name__)
 
 
@@ -71,10 +78,10 @@ class BatchFiles:
             return alone
         for size in (SEGMENT, LARGE_SEGMENT):
             found = None
-            for number, line in self._numbered(_segment(batch, size)):  # to the end: the checksum is there
+            for number, line in self._numbered(segment_name(batch, size)):  # to the end: the checksum is there
                 found = line if number == batch else found
             if found is not None:
-                return _content(found)
+                return content_of(found)
         return None
 
     def batches(self) -> list[int]:
@@ -86,18 +93,18 @@ class BatchFiles:
         """All records, by batch. Single files are read first: one that vanishes meanwhile is in a segment by then."""
         singles, segments = self._found()
         starts = {batch // LARGE_SEGMENT * LARGE_SEGMENT for batch in singles}
-        starts |= {_bounds(name)[0] // LARGE_SEGMENT * LARGE_SEGMENT for name in segments}
+        starts |= {bounds(name)[0] // LARGE_SEGMENT * LARGE_SEGMENT for name in segments}
         for start in sorted(starts):
             inside = range(start, start + LARGE_SEGMENT)
             alone = {batch: self._alone(batch) for batch in singles if batch in inside}
-            here = {name for name in segments if _bounds(name)[0] in inside}
-            here |= {_segment(batch, SEGMENT) for batch, content in alone.items() if content is None}
+            here = {name for name in segments if bounds(name)[0] in inside}
+            here |= {segment_name(batch, SEGMENT) for batch, content in alone.items() if content is None}
             lines: dict[int, str] = {}
-            for name in (*sorted(here), _segment(start, LARGE_SEGMENT)):
+            for name in (*sorted(here), segment_name(start, LARGE_SEGMENT)):
                 lines |= self._lines(name)
             for batch in sorted({*lines, *(each for each, content in alone.items() if content is not None)}):
                 content = alone.get(batch)
-                yield batch, _content(lines[batch]) if content is None else content
+                yield batch, content_of(lines[batch]) if content is None else content
 
     def tidy(self, newest: int, retention: Retention, now_ms: float) -> None:
         """Put old records together, and delete those that are older than the retention."""
@@ -108,18 +115,18 @@ class BatchFiles:
         """Do the same step by step: whoever stops in between leaves what a crash would. A step takes one file, or a
         few small ones, and gives the last batch of the segment that it deleted, or None."""
         singles, segments = self._found()
-        for name in sorted({_segment(batch, SEGMENT) for batch in singles}):
-            first, last = _bounds(name)
+        for name in sorted({segment_name(batch, SEGMENT) for batch in singles}):
+            first, last = bounds(name)
             if last <= newest - MARGIN:
                 yield from self._put_together(name, [batch for batch in singles if first <= batch <= last], now_ms)
                 segments.append(name)
         left: list[str] = []
-        for name in self._expired(sorted(set(segments), key=_bounds), newest, retention, now_ms, left):
+        for name in self._expired(sorted(set(segments), key=bounds), newest, retention, now_ms, left):
             self._delete(name)
-            yield _bounds(name)[1]
-        for name in sorted({_segment(_bounds(each)[0], LARGE_SEGMENT) for each in left} - self._left_alone):
-            first, last = _bounds(name)
-            small = [each for each in left if each != name and first <= _bounds(each)[0] <= last]
+            yield bounds(name)[1]
+        for name in sorted({segment_name(bounds(each)[0], LARGE_SEGMENT) for each in left} - self._left_alone):
+            first, last = bounds(name)
+            small = [each for each in left if each != name and first <= bounds(each)[0] <= last]
             if last <= newest - MARGIN and small:
                 yield from self._join(name, small)
 
@@ -133,7 +140,7 @@ class BatchFiles:
                 _log.warning("%s", damaged(self._folder, self._single(batch), self._what, error, ""))
                 continue
             if content is not None:
-                lines[batch] = json.dumps({"batch": batch, "at_ms": round(now_ms), "content": content})
+                lines[batch] = line_of(batch, now_ms, content)
                 done.append(batch)
             yield
         self._write_lines(name, lines, now_ms)
@@ -154,19 +161,17 @@ class BatchFiles:
         parts, joined = [] if before is None else [before], []
         for each in small:
             packed = self._folder.read_bytes(f"{self._below}/{each}") or b""
-            if not _is_whole(packed):  # it would spoil the others
+            if not is_whole(packed):  # it would spoil the others
                 self._left_alone.add(name)
                 continue
             if before is None or packed not in before:
                 parts.append(packed)
             joined.append(each)
             yield
-        if before is not None and not _is_whole(before):
+        if before is not None and not is_whole(before):
             self._left_alone.add(name)
             return
-        times_s = [_written_s(each) for each in parts]
-        written_s = max(times_s, default=0) if all(times_s) else 0
-        self._write_bytes(name, b"".join([gzip.compress(b"", mtime=written_s), *parts]))  # the first header tells it
+        self._write_bytes(name, joined_segments(parts))
         for each in joined:
             yield
             self._delete(each)
@@ -178,7 +183,7 @@ class BatchFiles:
         for number, name in enumerate(segments):
             written_ms = now_ms if retention.ms is None else self._last_ms(name)
             unknown = written_ms is None or written_ms > now_ms  # damaged, or the clock was wrong: it tells nothing
-            if written_ms is not None and retention.expired(_bounds(name)[1], written_ms, newest, now_ms):
+            if written_ms is not None and retention.expired(bounds(name)[1], written_ms, newest, now_ms):
                 yield name
             elif unknown:
                 left.append(name)
@@ -189,8 +194,8 @@ class BatchFiles:
     def _last_ms(self, name: str) -> float | None:
         """When a segment was written. None for a damaged one, which is kept for whoever asks for it."""
         if name not in self._written_ms:
-            written_s = _written_s(self._folder.head(f"{self._below}/{name}", 8) or b"")
-            self._written_ms[name] = 1000.0 * written_s if written_s else self._last_line_ms(name)
+            header_ms = 1000.0 * written_s(self._folder.head(f"{self._below}/{name}", HEADER_BYTES) or b"")
+            self._written_ms[name] = header_ms or self._last_line_ms(name)
         return self._written_ms[name]
 
     def _last_line_ms(self, name: str) -> float | None:
@@ -202,7 +207,7 @@ class BatchFiles:
         except CheckpointError as error:
             _log.warning("%s", error)
             return None
-        return None if last is None else float(_parts(last)[2])
+        return None if last is None else float(parts_of(last)[2])
 
     def _delete(self, name: str) -> None:
         self._folder.delete(f"{self._below}/{name}")
@@ -212,7 +217,7 @@ class BatchFiles:
         """Batches with a file of their own, and names of segments. Other files are not ours."""
         names = self._folder.names(self._below)
         singles = [int(found[1]) for found in map(_SINGLE.fullmatch, names) if found]
-        return sorted(singles), sorted(filter(_SEGMENT.fullmatch, names), key=_bounds)
+        return sorted(singles), sorted(filter(is_segment, names), key=bounds)
 
     def _alone(self, batch: int) -> Any:
         remedy = self._remedy.format(batch=batch)
@@ -229,20 +234,14 @@ class BatchFiles:
         if packed is None:
             return
         try:
-            if not packed:
-                raise ValueError("it is empty")
-            with gzip.open(io.BytesIO(packed), "rt", encoding="utf-8", newline="\n") as lines:
-                for line in lines:
-                    whole = line.rstrip("\n")
-                    yield int(_parts(whole)[1]), whole
-        except (ValueError, OSError, EOFError, zlib.error) as error:
-            first, last = _bounds(name)
+            yield from numbered(packed)
+        except DAMAGE as error:
+            first, last = bounds(name)
             remedy = self._remedy.format(batch=f"{first} to {last}")
             raise damaged(self._folder, path, f"{self._what} of batches {first} to {last}", error, remedy) from error
 
     def _write_lines(self, name: str, lines: dict[int, str], now_ms: float) -> None:
-        text = "".join(f"{line}\n" for _, line in sorted(lines.items()))
-        self._write_bytes(name, gzip.compress(text.encode(), mtime=_header_s(now_ms)))
+        self._write_bytes(name, packed_lines((line for _, line in sorted(lines.items())), now_ms))
 
     def _write_bytes(self, name: str, packed: bytes) -> None:
         self._folder.write_bytes(f"{self._below}/{name}", packed)
@@ -250,62 +249,3 @@ class BatchFiles:
 
     def _single(self, batch: int) -> str:
         return f"{self._below}/{batch}.json"
-
-
-def _segment(batch: int, size: int) -> str:
-    """The segment that a batch belongs to.
-
-    >>> _segment(10_234, SEGMENT), _segment(10_234, LARGE_SEGMENT)
-    ('10200-10299.jsonl.gz', '10000-19999.jsonl.gz')
-    """
-    first = batch // size * size
-    return f"{first}-{first + size - 1}.jsonl.gz"
-
-
-def _header_s(now_ms: float) -> int:
-    """A time as the header of gzip has it: whole seconds, never before the time itself; 0 says nothing.
-
-    >>> _header_s(1_700_000_000_001.0)
-    1700000001
-    """
-    return min(math.ceil(now_ms / 1000), 2**32 - 1)
-
-
-def _written_s(head: bytes) -> int:
-    """When a segment was written, by its header; 0 where that does not tell.
-
-    >>> _written_s(gzip.compress(b"", mtime=1_700_000_001)), _written_s(b"no gzip")
-    (1700000001, 0)
-    """
-    found: tuple[int] = struct.unpack("<I", head[4:8]) if len(head) >= 8 and head.startswith(_GZIP) else (0,)
-    return found[0]
-
-
-def _is_whole(packed: bytes) -> bool:
-    """Whether a segment can be read to its end."""
-    try:
-        with gzip.open(io.BytesIO(packed)) as content:
-            while content.read(1_000_000):
-                pass
-    except (OSError, EOFError, zlib.error):
-        return False
-    return bool(packed)
-
-
-def _parts(line: str) -> re.Match[str]:
-    """A line of a segment: batch, when it was put there, content."""
-    found = _LINE.fullmatch(line)
-    if found is None:
-        raise ValueError(f"a line is no record: {line[:60]!r}")
-    return found
-
-
-def _content(line: str) -> Any:
-    return json.loads(_parts(line)[3])
-
-
-def _bounds(name: str) -> tuple[int, int]:
-    """First and last batch of a segment."""
-    found = _SEGMENT.fullmatch(name)
-    assert found is not None
-    return int(found[1]), int(found[2])
