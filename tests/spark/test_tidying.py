@@ -233,3 +233,18 @@ def test_trust_19_rejects_are_deleted_with_the_records_of_their_batches(tmp_path
     left = sorted(int(each.name[6:]) for each in (tmp_path / "rejects").iterdir() if each.name[6:].isdigit())
     assert left == [n for n in (*range(0, 520, 3), 600) if not with_rejects or n >= 300]
     assert (tmp_path / "rejects" / "batch=5.old").exists(), "not ours"
+
+
+def test_trust_14_a_damaged_record_keeps_no_segment_alive(tmp_path: Path) -> None:
+    """It stays a file of its own, and its segment was written anew in every round."""
+    written(tmp_path, range(99))
+    (tmp_path / "plans" / "7.json").write_text("half of a fi")
+    files = files_of(LocalFolder(tmp_path))
+    files.tidy(200, WEEK, NOW_MS)
+    files.tidy(300, WEEK, NOW_MS + 6 * DAY_MS)
+    assert segments(tmp_path) == ["0-99.jsonl.gz"]
+    files.tidy(400, WEEK, NOW_MS + 8 * DAY_MS)
+    assert segments(tmp_path) == []
+    files.tidy(500, WEEK, NOW_MS + 9 * DAY_MS)
+    assert segments(tmp_path) == []
+    assert (tmp_path / "plans" / "7.json").exists()

@@ -118,8 +118,8 @@ class BatchFiles:
         for name in sorted({segment_name(batch, SEGMENT) for batch in singles}):
             first, last = bounds(name)
             if last <= newest - MARGIN:
-                yield from self._put_together(name, [batch for batch in singles if first <= batch <= last], now_ms)
-                segments.append(name)
+                batches = [batch for batch in singles if first <= batch <= last]
+                yield from self._put_together(name, batches, now_ms, segments)
         left: list[str] = []
         for name in self._expired(sorted(set(segments), key=bounds), newest, retention, now_ms, left):
             self._delete(name)
@@ -130,7 +130,8 @@ class BatchFiles:
             if last <= newest - MARGIN and small:
                 yield from self._join(name, small)
 
-    def _put_together(self, name: str, batches: Iterable[int], now_ms: float) -> Iterator[None]:
+    def _put_together(self, name: str, batches: Iterable[int], now_ms: float, segments: list[str]) -> Iterator[None]:
+        """Make a segment of single files, and add its name to `segments`."""
         lines, done = self._lines(name), []
         for batch in batches:
             try:
@@ -143,7 +144,10 @@ class BatchFiles:
                 lines[batch] = line_of(batch, now_ms, content)
                 done.append(batch)
             yield
+        if not done:  # they are damaged, all of them
+            return
         self._write_lines(name, lines, now_ms)
+        segments.append(name)
         for batch in done:
             yield
             self._folder.delete(self._single(batch))
