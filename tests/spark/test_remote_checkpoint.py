@@ -123,7 +123,7 @@ def test_trust_16_a_checkpoint_that_another_has_taken_is_not_written_to(
             (kept / "ledger" / f"{batch}.json").write_text('{"entries": []}')
         assert checkpoint._lease is not None
         while checkpoint._lease._lost is None:  # once may be just before a renewal is written
-            (kept / ".lease.json").write_text(seal('{"id": "another", "machine": "another"}'))
+            checkpoint.folder.write(".lease.json", seal('{"id": "another", "machine": "another"}'))
             time.sleep(0.1)
         with pytest.raises(CheckpointError, match="no longer holds it"):
             checkpoint.remember(FREE, frozenset({"narrow"}))
