@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -103,3 +104,33 @@ def test_trust_13_closing_releases_whatever_fails(
     ]
     assert all("No space left on device" in each for each in told)
     run.stop()  # a second time does no harm
+
+
+@pytest.mark.parametrize("asked", ["await_termination", "stop"])
+def test_trust_22_a_run_that_fails_between_two_batches_does_not_say_that_it_has_stopped(
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture, asked: str
+) -> None:
+    """Spark finds that another query writes into its checkpoint, before it hands the batch over."""
+    caplog.set_level("INFO", "jettison")
+    net = jt.Network("between")
+    net.source("trips", **running.TRIPS).output("out")
+    run = jt.start(
+        net,
+        {"trips": running.trips(spark, 5000, 10)},
+        {"out": jt.memory()},
+        trigger=running.TRIGGER,
+        checkpoint=str(tmp_path),
+        profile=running.FREE,
+    )
+    running.until(run, lambda: run.report().batches > 0)
+    for batch in range(3, 100):
+        (tmp_path / "spark" / "offsets" / f"{batch}").write_text("v1\n{}\n0")
+    if asked == "stop":
+        deadline = time.monotonic() + 60
+        while run.is_active and time.monotonic() < deadline:
+            time.sleep(0.05)
+    with pytest.raises(jt.SourceError, match="network 'between' stopped"):
+        getattr(run, asked)()
+    last = [record for record in caplog.records if record.name == "jettison"][-1]
+    assert last.levelname == "ERROR"
+    assert last.getMessage().startswith("network 'between' has failed: ")

@@ -7,6 +7,7 @@ stays a URI where Spark's files are elsewhere by default.
 from __future__ import annotations
 
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,8 +19,12 @@ from tests.spark.running import FREE, TRIGGER, ended, taxi, trips, until
 import jettison as jt
 from jettison.errors import CheckpointError
 from jettison.spark import lease
+from jettison.spark.batch_files import SEGMENT
+from jettison.spark.checkpoint import Checkpoint
 from jettison.spark.files import HadoopFolder, LocalFolder, open_folder
 from jettison.spark.logs import Ledger, PlanLog
+from jettison.spark.retention import Retention
+from jettison.spark.sealed import seal
 
 pytestmark = pytest.mark.spark
 
@@ -101,3 +106,30 @@ def test_trust_16_a_run_goes_on_from_a_remote_checkpoint_that_one_run_holds(
     rows = spark.read.parquet(f"file://{tmp_path}/fares").select("trip").distinct().count()
     assert rows == spark.read.parquet(f"file://{tmp_path}/fares").count() > 900
     assert not (tmp_path / "run" / "checkpoint" / ".lease.json").exists()
+
+
+def test_trust_16_a_checkpoint_that_another_has_taken_is_not_written_to(
+    spark: SparkSession, remote: Callable[[str], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Closing a run that had lost its lease replaced the costs that the run which took the checkpoint had saved."""
+    monkeypatch.setattr(lease, "RENEW_S", 1.0)
+    checkpoint = Checkpoint(f"{remote('viewfs')}/checkpoint", taxi().graph, spark, Retention.of(1))
+    kept = tmp_path / "run" / "checkpoint"
+    try:
+        checkpoint.remember(FREE, frozenset())
+        before = (kept / "profile.json").read_bytes()
+        for batch in range(3 * SEGMENT):
+            (kept / "ledger").mkdir(exist_ok=True)
+            (kept / "ledger" / f"{batch}.json").write_text('{"entries": []}')
+        assert checkpoint._lease is not None
+        while checkpoint._lease._lost is None:  # once may be just before a renewal is written
+            checkpoint.folder.write(".lease.json", seal('{"id": "another", "machine": "another"}'))
+            time.sleep(0.1)
+        with pytest.raises(CheckpointError, match="no longer holds it"):
+            checkpoint.remember(FREE, frozenset({"narrow"}))
+        checkpoint.tidying.after(3 * SEGMENT)
+        checkpoint.tidying._thread.submit(int).result()  # it has tried
+    finally:
+        checkpoint.close()
+    assert (kept / "profile.json").read_bytes() == before
+    assert len(list((kept / "ledger").glob("*.json"))) == 3 * SEGMENT

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 from dataclasses import replace
 
 import pytest
@@ -9,13 +11,15 @@ import pytest
 import jettison as jt
 from jettison.control.loop import Controller, Settings
 from jettison.network.marks import BatchMarks, Mark
+from jettison.plan.figures import figures_of
 from jettison.plan.plan import Fate, Plan, Random, Window
 from jettison.plan.reasons import WINDOWS_EARLIER, kind_of_reason
 from jettison.spark.logs import shed_entries
 from jettison.spark.report import Report, Totals
+from jettison.statistics.account import Account
 from jettison.statistics.arrival import TopicSample
 from jettison.statistics.profile import Profile
-from jettison.statistics.samples import BatchSample, OutputSample
+from jettison.statistics.samples import BatchSample, FailedWindows, OutputSample
 
 pytestmark = pytest.mark.core
 
@@ -114,3 +118,44 @@ def test_trust_7_results_of_windows_are_not_rows_of_a_source() -> None:
     assert report.outputs["table"].delivered_share == 0.25  # two of eight windows; the first batch closed none
     account = report.accounts["trips", "table"]
     assert (account.read, account.shed, account.processed) == (2000, 900, 1100)
+
+
+def test_trust_7_a_report_beside_a_batch_is_whole() -> None:
+    """The report was made while a batch was added: "dictionary changed size during iteration", or half of a batch."""
+    net = branches()
+    plan = Plan({}, "within budget")
+    totals = Totals(net.graph, 900.0)
+    latency_ms = (0.0, 50.0, 250.0, 500.0, 750.0, 950.0, 990.0, 1000.0)
+    failures: list[BaseException] = []
+    done = threading.Event()
+
+    def ask() -> None:
+        try:
+            while not done.is_set():
+                report = totals.report(1.0, plan, None)
+                assert report.rows_in == 1000 * report.batches
+                assert sum(each.windows for each in report.failed.values()) == report.batches
+                assert report.outputs["b_out"].rows == 500 * report.batches
+                assert len(report.would_deliver) == 2 * bool(report.batches)
+        except BaseException as error:
+            failures.append(error)
+
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    asking = threading.Thread(target=ask)
+    try:
+        asking.start()
+        for number in range(300):
+            outputs = {
+                name: OutputSample(500, tuple(number + each for each in latency_ms)) for name in ("a_out", "b_out")
+            }
+            sample = batch(number, failed={f"w{number}": FailedWindows(1, "?")}, would={"s": (1000, 100)})
+            sample = replace(sample, outputs=outputs, would_deliver={"a_out": 0.9, "b_out": 0.9})
+            found = figures_of(net.graph, sample, plan, budget_ms=900.0)
+            accounts = {**found.accounts, **{("s", f"{number}.{each}"): Account() for each in range(5)}}
+            totals.add(sample, plan, replace(found, accounts=accounts))
+    finally:
+        done.set()
+        asking.join()
+        sys.setswitchinterval(usual)
+    assert failures == []

@@ -6,32 +6,50 @@ plans/0-9999.jsonl.gz        a hundred segments as one
 
 A segment is complete before the files that it replaces are deleted, and a reader looks at single files first. So a
 crash in between leaves a record in two places, with the same content, and readers give it once. A segment has the
-checksum of gzip. Where a batch is found follows from its number: nothing is listed to read a record.
+checksum of gzip, and its header says when the segment was written, so its age is known from the first 8 bytes. Where a
+batch is found follows from its number: nothing is listed to read a record.
+
+Tidying must not take longer, or hold more, the older a run gets. A large segment is made of small ones as they are
+(gzip files joined are a gzip file), and only while it stays below MOST_JOINED_BYTES. Segments are deleted oldest first,
+and the first that is young enough ends the search.
 """
 
 from __future__ import annotations
 
-import gzip
 import json
 import logging
 import re
-import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from jettison.errors import CheckpointError
 from jettison.spark.files import Folder
 from jettison.spark.retention import Retention
 from jettison.spark.sealed import damaged, load, read_sealed, write_sealed
+from jettison.spark.segments import (
+    DAMAGE,
+    HEADER_BYTES,
+    bounds,
+    content_of,
+    is_segment,
+    is_whole,
+    joined_segments,
+    line_of,
+    numbered,
+    packed_lines,
+    parts_of,
+    segment_name,
+    written_s,
+)
 
 SEGMENT = 100
 LARGE_SEGMENT = 10_000
 MARGIN = 20
 """So many of the newest batches stay single files: only the last one is ever repeated."""
+MOST_JOINED_BYTES = 16_000_000
+"""Small segments that are larger than this together stay as they are: joining them would take memory and time."""
 
 _SINGLE = re.compile(r"(\d+)\.json")
-_SEGMENT = re.compile(r"(\d+)-(\d+)\.jsonl\.gz")
-_LINE = re.compile(r'\{"batch": (\d+), "at_ms": (\d+), "content": (.*)\}')
 _log = logging.getLogger(__name__)
 
 
@@ -43,7 +61,8 @@ class BatchFiles:
         self._below = below
         self._what = what
         self._remedy = remedy
-        self._written_ms: dict[str, float] = {}  # of segments, by name: read once
+        self._written_ms: dict[str, float | None] = {}  # of segments, by name: read once
+        self._left_alone: set[str] = set()  # large segments of which no more is made
 
     def where(self, batch: int) -> str:
         """The path of a batch's own file."""
@@ -58,49 +77,61 @@ class BatchFiles:
         if alone is not None:
             return alone
         for size in (SEGMENT, LARGE_SEGMENT):
-            line = self._lines(_segment(batch, size)).get(batch)
-            if line is not None:
-                return _content(line)
+            found = None
+            for number, line in self._numbered(segment_name(batch, size)):  # to the end: the checksum is there
+                found = line if number == batch else found
+            if found is not None:
+                return content_of(found)
         return None
 
     def batches(self) -> list[int]:
         """All batches that have a record."""
         singles, segments = self._found()
-        return sorted({*singles, *(batch for name in segments for batch in self._lines(name))})
+        return sorted({*singles, *(batch for name in segments for batch, _ in self._numbered(name))})
 
     def contents(self) -> Iterator[tuple[int, Any]]:
         """All records, by batch. Single files are read first: one that vanishes meanwhile is in a segment by then."""
         singles, segments = self._found()
         starts = {batch // LARGE_SEGMENT * LARGE_SEGMENT for batch in singles}
-        starts |= {_bounds(name)[0] // LARGE_SEGMENT * LARGE_SEGMENT for name in segments}
+        starts |= {bounds(name)[0] // LARGE_SEGMENT * LARGE_SEGMENT for name in segments}
         for start in sorted(starts):
             inside = range(start, start + LARGE_SEGMENT)
             alone = {batch: self._alone(batch) for batch in singles if batch in inside}
-            here = {name for name in segments if _bounds(name)[0] in inside}
-            here |= {_segment(batch, SEGMENT) for batch, content in alone.items() if content is None}
+            here = {name for name in segments if bounds(name)[0] in inside}
+            here |= {segment_name(batch, SEGMENT) for batch, content in alone.items() if content is None}
             lines: dict[int, str] = {}
-            for name in (*sorted(here), _segment(start, LARGE_SEGMENT)):
+            for name in (*sorted(here), segment_name(start, LARGE_SEGMENT)):
                 lines |= self._lines(name)
-            records = {batch: _content(line) for batch, line in lines.items()}
-            records |= {batch: content for batch, content in alone.items() if content is not None}
-            yield from sorted(records.items())
+            for batch in sorted({*lines, *(each for each, content in alone.items() if content is not None)}):
+                content = alone.get(batch)
+                yield batch, content_of(lines[batch]) if content is None else content
 
     def tidy(self, newest: int, retention: Retention, now_ms: float) -> None:
         """Put old records together, and delete those that are older than the retention."""
-        singles, segments = self._found()
-        for name in sorted({_segment(batch, SEGMENT) for batch in singles}):
-            first, last = _bounds(name)
-            if last <= newest - MARGIN:
-                self._put_together(name, [batch for batch in singles if first <= batch <= last], now_ms)
-                segments.append(name)
-        segments = self._prune(sorted(set(segments), key=_bounds), newest, retention, now_ms)
-        for name in sorted({_segment(_bounds(each)[0], LARGE_SEGMENT) for each in segments}):
-            first, last = _bounds(name)
-            small = [each for each in segments if each != name and first <= _bounds(each)[0] <= last]
-            if last <= newest - MARGIN and small:
-                self._merge(name, small)
+        for _ in self.steps(newest, retention, now_ms):
+            pass
 
-    def _put_together(self, name: str, batches: Iterable[int], now_ms: float) -> None:
+    def steps(self, newest: int, retention: Retention, now_ms: float) -> Iterator[int | None]:
+        """Do the same step by step: whoever stops in between leaves what a crash would. A step takes one file, or a
+        few small ones, and gives the last batch of the segment that it deleted, or None."""
+        singles, segments = self._found()
+        for name in sorted({segment_name(batch, SEGMENT) for batch in singles}):
+            first, last = bounds(name)
+            if last <= newest - MARGIN:
+                batches = [batch for batch in singles if first <= batch <= last]
+                yield from self._put_together(name, batches, now_ms, segments)
+        left: list[str] = []
+        for name in self._expired(sorted(set(segments), key=bounds), newest, retention, now_ms, left):
+            self._delete(name)
+            yield bounds(name)[1]
+        for name in sorted({segment_name(bounds(each)[0], LARGE_SEGMENT) for each in left} - self._left_alone):
+            first, last = bounds(name)
+            small = [each for each in left if each != name and first <= bounds(each)[0] <= last]
+            if last <= newest - MARGIN and small:
+                yield from self._join(name, small)
+
+    def _put_together(self, name: str, batches: Iterable[int], now_ms: float, segments: list[str]) -> Iterator[None]:
+        """Make a segment of single files, and add its name to `segments`."""
         lines, done = self._lines(name), []
         for batch in batches:
             try:
@@ -110,40 +141,77 @@ class BatchFiles:
                 _log.warning("%s", damaged(self._folder, self._single(batch), self._what, error, ""))
                 continue
             if content is not None:
-                lines[batch] = json.dumps({"batch": batch, "at_ms": round(now_ms), "content": content})
+                lines[batch] = line_of(batch, now_ms, content)
                 done.append(batch)
-        self._write_lines(name, lines)
+            yield
+        if not done:  # they are damaged, all of them
+            return
+        self._write_lines(name, lines, now_ms)
+        segments.append(name)
         for batch in done:
+            yield
             self._folder.delete(self._single(batch))
 
-    def _merge(self, name: str, small: Iterable[str]) -> None:
-        lines = self._lines(name)
+    def _join(self, name: str, small: Sequence[str]) -> Iterator[None]:
+        """Make a large segment of small ones, as they are. Those that a crash has left are in it already."""
+        size = 0
+        for each in (name, *small):
+            size += self._folder.size(f"{self._below}/{each}")
+            if size > MOST_JOINED_BYTES:
+                self._left_alone.add(name)
+                return
+            yield
+        before = self._folder.read_bytes(f"{self._below}/{name}")
+        parts, joined = [] if before is None else [before], []
         for each in small:
-            lines |= self._lines(each)
-        self._write_lines(name, lines)
-        for each in small:
+            packed = self._folder.read_bytes(f"{self._below}/{each}") or b""
+            if not is_whole(packed):  # it would spoil the others
+                self._left_alone.add(name)
+                continue
+            if before is None or packed not in before:
+                parts.append(packed)
+            joined.append(each)
+            yield
+        if before is not None and not is_whole(before):
+            self._left_alone.add(name)
+            return
+        self._write_bytes(name, joined_segments(parts))
+        for each in joined:
+            yield
             self._delete(each)
 
-    def _prune(self, segments: list[str], newest: int, retention: Retention, now_ms: float) -> list[str]:
-        """The segments that are left, oldest first."""
-        left = []
-        for name in segments:
-            if retention.expired(_bounds(name)[1], self._last_ms(name, now_ms), newest, now_ms):
-                self._delete(name)
-            else:
+    def _expired(
+        self, segments: Sequence[str], newest: int, retention: Retention, now_ms: float, left: list[str]
+    ) -> Iterator[str]:
+        """Segments to delete, oldest first; the others are added to `left`."""
+        for number, name in enumerate(segments):
+            written_ms = now_ms if retention.ms is None else self._last_ms(name)
+            unknown = written_ms is None or written_ms > now_ms  # damaged, or the clock was wrong: it tells nothing
+            if written_ms is not None and retention.expired(bounds(name)[1], written_ms, newest, now_ms):
+                yield name
+            elif unknown:
                 left.append(name)
-        return left
+            else:
+                left.extend(segments[number:])
+                return
 
-    def _last_ms(self, name: str, now_ms: float) -> float:
-        """When the last record of a segment was put there; a damaged one is kept for whoever asks for it."""
+    def _last_ms(self, name: str) -> float | None:
+        """When a segment was written. None for a damaged one, which is kept for whoever asks for it."""
         if name not in self._written_ms:
-            try:
-                times = [int(_parts(line)[2]) for line in self._lines(name).values()]
-            except CheckpointError as error:
-                _log.warning("%s", error)
-                times = []
-            self._written_ms[name] = max(times, default=now_ms)
+            header_ms = 1000.0 * written_s(self._folder.head(f"{self._below}/{name}", HEADER_BYTES) or b"")
+            self._written_ms[name] = header_ms or self._last_line_ms(name)
         return self._written_ms[name]
+
+    def _last_line_ms(self, name: str) -> float | None:
+        """The same by its lines, where the header does not tell: that of segments from before it did."""
+        last = None
+        try:
+            for _, line in self._numbered(name):
+                last = line
+        except CheckpointError as error:
+            _log.warning("%s", error)
+            return None
+        return None if last is None else float(parts_of(last)[2])
 
     def _delete(self, name: str) -> None:
         self._folder.delete(f"{self._below}/{name}")
@@ -153,7 +221,7 @@ class BatchFiles:
         """Batches with a file of their own, and names of segments. Other files are not ours."""
         names = self._folder.names(self._below)
         singles = [int(found[1]) for found in map(_SINGLE.fullmatch, names) if found]
-        return sorted(singles), sorted(filter(_SEGMENT.fullmatch, names), key=_bounds)
+        return sorted(singles), sorted(filter(is_segment, names), key=bounds)
 
     def _alone(self, batch: int) -> Any:
         remedy = self._remedy.format(batch=batch)
@@ -161,53 +229,27 @@ class BatchFiles:
 
     def _lines(self, name: str) -> dict[int, str]:
         """The lines of a segment, by batch; nothing where there is no such segment."""
+        return dict(self._numbered(name))
+
+    def _numbered(self, name: str) -> Iterator[tuple[int, str]]:
+        """The same one by one, as they stand there. What a crash has left twice comes twice."""
         path = f"{self._below}/{name}"
         packed = self._folder.read_bytes(path)
         if packed is None:
-            return {}
+            return
         try:
-            if not packed:
-                raise ValueError("it is empty")
-            text = gzip.decompress(packed).decode()
-            return {int(_parts(line)[1]): line for line in text.splitlines()}
-        except (ValueError, OSError, EOFError, zlib.error) as error:
-            first, last = _bounds(name)
+            yield from numbered(packed)
+        except DAMAGE as error:
+            first, last = bounds(name)
             remedy = self._remedy.format(batch=f"{first} to {last}")
             raise damaged(self._folder, path, f"{self._what} of batches {first} to {last}", error, remedy) from error
 
-    def _write_lines(self, name: str, lines: dict[int, str]) -> None:
-        text = "".join(f"{line}\n" for _, line in sorted(lines.items()))
-        self._folder.write_bytes(f"{self._below}/{name}", gzip.compress(text.encode(), mtime=0))
+    def _write_lines(self, name: str, lines: dict[int, str], now_ms: float) -> None:
+        self._write_bytes(name, packed_lines((line for _, line in sorted(lines.items())), now_ms))
+
+    def _write_bytes(self, name: str, packed: bytes) -> None:
+        self._folder.write_bytes(f"{self._below}/{name}", packed)
         self._written_ms.pop(name, None)
 
     def _single(self, batch: int) -> str:
         return f"{self._below}/{batch}.json"
-
-
-def _segment(batch: int, size: int) -> str:
-    """The segment that a batch belongs to.
-
-    >>> _segment(10_234, SEGMENT), _segment(10_234, LARGE_SEGMENT)
-    ('10200-10299.jsonl.gz', '10000-19999.jsonl.gz')
-    """
-    first = batch // size * size
-    return f"{first}-{first + size - 1}.jsonl.gz"
-
-
-def _parts(line: str) -> re.Match[str]:
-    """A line of a segment: batch, when it was put there, content."""
-    found = _LINE.fullmatch(line)
-    if found is None:
-        raise ValueError(f"a line is no record: {line[:60]!r}")
-    return found
-
-
-def _content(line: str) -> Any:
-    return json.loads(_parts(line)[3])
-
-
-def _bounds(name: str) -> tuple[int, int]:
-    """First and last batch of a segment."""
-    found = _SEGMENT.fullmatch(name)
-    assert found is not None
-    return int(found[1]), int(found[2])

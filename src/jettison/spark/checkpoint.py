@@ -6,7 +6,7 @@ checkpoint/profile.json   costs and selectivities as last known
 checkpoint/shared.json    operators whose rows are persisted for several outputs
 checkpoint/plans/         the plan of each batch, written before it runs
 checkpoint/ledger/        what was shed
-checkpoint/rejects/       rows that did not parse
+checkpoint/rejects/       rows that did not parse, as long as plans and ledger are kept
 checkpoint/state/         what joins of streams and aggregates keep
 checkpoint/spark/         Spark's own checkpoint
 
@@ -20,10 +20,7 @@ import fcntl
 import json
 import logging
 import os
-import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,12 +29,12 @@ from pyspark.sql import SparkSession
 from jettison.errors import CheckpointError
 from jettison.network.graph import Graph
 from jettison.network.identity import network_identity
-from jettison.spark.batch_files import MARGIN, SEGMENT
 from jettison.spark.files import Folder, exists, local_place, open_folder, resolved
 from jettison.spark.lease import Lease
 from jettison.spark.logs import Ledger, Logged, PlanLog
 from jettison.spark.retention import Retention
 from jettison.spark.sealed import load, read_sealed, write_sealed
+from jettison.spark.tidying import Tidying
 from jettison.statistics.profile import Profile
 
 _log = logging.getLogger(__name__)
@@ -52,9 +49,7 @@ class Checkpoint:
         self.spark_path = f"{self.path}/spark"
         self.state_path = f"{self.path}/state"
         self._spark = spark
-        self._retention = retention or Retention()
-        self._tidied = False
-        self._tidying = ThreadPoolExecutor(1, thread_name_prefix="jettison-tidy")
+        self._tidying: Tidying | None = None
         self._lease: Lease | None = None
         self._lock = _lock(self.path)
         self._network = network_identity(graph)
@@ -65,6 +60,8 @@ class Checkpoint:
             self.state_folder = open_folder(self.state_path, spark)
             self.plans = PlanLog(self._folder)
             self.ledger = Ledger(self._folder)
+            records = (self.ledger.files, self.plans.files)
+            self._tidying = Tidying(self._folder, records, retention or Retention(), self.check_held)
             self._begun = max((int(name) for name in self.spark_folder.names("offsets") if name.isdigit()), default=-1)
             self._claim(graph)
         except BaseException:
@@ -79,7 +76,8 @@ class Checkpoint:
     def close(self) -> None:
         """Let others use it."""
         try:
-            self._tidying.shutdown(wait=True, cancel_futures=True)
+            if self._tidying is not None:
+                self._tidying.close()
             if self._lease is not None:
                 self._lease.release()
         finally:
@@ -93,19 +91,11 @@ class Checkpoint:
         if self._lease is not None:
             self._lease.check()
 
-    def tidy(self, batch: int) -> None:
-        """Put old plans and ledger records together, beside the run, every hundred batches and after a start."""
-        if not self._tidied or batch % SEGMENT == MARGIN:
-            self._tidied = True
-            with suppress(RuntimeError):  # closed meanwhile: the next run does it
-                self._tidying.submit(self._tidy, batch)
-
-    def _tidy(self, batch: int) -> None:
-        for files in (self.plans.files, self.ledger.files):
-            try:
-                files.tidy(batch, self._retention, 1000 * time.time())
-            except Exception as error:  # the run goes on: more files are there than need be, and it is tried again
-                _log.warning("checkpoint %r: old records could not be put together (%s)", self.path, error)
+    @property
+    def tidying(self) -> Tidying:
+        """What keeps it small."""
+        assert self._tidying is not None
+        return self._tidying
 
     def plan_before(self, batch: int, why: str) -> Logged | None:
         """The plan of the batch before, which must be there unless this is the first; `why` says what it is for."""
@@ -166,6 +156,7 @@ class Checkpoint:
         return self._cached("profile.json", lambda content: bool(content.get("believed", True))) is not False
 
     def remember(self, profile: Profile, shared: frozenset[str], *, believed: bool = True) -> None:
+        self.check_held()
         content = {**profile.to_dict(), "network": self._network, "believed": believed}
         write_sealed(self._folder, "profile.json", json.dumps(content))
         write_sealed(self._folder, "shared.json", json.dumps({"shared": sorted(shared)}))

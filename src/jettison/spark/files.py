@@ -24,7 +24,8 @@ class Folder(Protocol):
 
     `names` are those of files, `folders` those of folders, in a folder below this one ("": in this one).
     `create` writes a file unless there is one already, and says whether it did. `delete` removes a file, or a folder
-    with all that is in it; what is gone already is no fault.
+    with all that is in it; what is gone already is no fault. `head` reads the first bytes of a file, `size` tells how
+    many it has (0: there is none).
     """
 
     @property
@@ -33,6 +34,10 @@ class Folder(Protocol):
     def read(self, name: str) -> str | None: ...
 
     def read_bytes(self, name: str) -> bytes | None: ...
+
+    def head(self, name: str, count: int) -> bytes | None: ...
+
+    def size(self, name: str) -> int: ...
 
     def write(self, name: str, text: str) -> None: ...
 
@@ -67,6 +72,19 @@ class LocalFolder:
             return (self._path / name).read_bytes()
         except FileNotFoundError:
             return None
+
+    def head(self, name: str, count: int) -> bytes | None:
+        try:
+            with (self._path / name).open("rb") as file:
+                return file.read(count)
+        except FileNotFoundError:
+            return None
+
+    def size(self, name: str) -> int:
+        try:
+            return (self._path / name).stat().st_size
+        except FileNotFoundError:
+            return 0
 
     def write(self, name: str, text: str) -> None:
         self.write_bytes(name, text.encode())
@@ -159,16 +177,40 @@ class HadoopFolder:
         return None if content is None else content.decode()
 
     def read_bytes(self, name: str) -> bytes | None:
-        try:
-            stream = self._files.open(self._at(name))
-        except Py4JJavaError as error:
-            if _is_a(error, "FileNotFoundException"):
-                return None
-            raise
+        stream = self._opened(name)
+        if stream is None:
+            return None
         try:
             return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
         finally:
             stream.close()
+
+    def head(self, name: str, count: int) -> bytes | None:
+        stream = self._opened(name)
+        if stream is None:
+            return None
+        try:
+            found = [stream.read() for _ in range(count)]  # byte by byte, -1 at the end: buffered there
+            return bytes(each for each in found if each >= 0)
+        finally:
+            stream.close()
+
+    def size(self, name: str) -> int:
+        try:
+            return int(self._files.getFileStatus(self._at(name)).getLen())
+        except Py4JJavaError as error:
+            if _is_a(error, "FileNotFoundException"):
+                return 0
+            raise
+
+    def _opened(self, name: str) -> Any:
+        """A stream of a file's bytes; None where there is no such file."""
+        try:
+            return self._files.open(self._at(name))
+        except Py4JJavaError as error:
+            if _is_a(error, "FileNotFoundException"):
+                return None
+            raise
 
     def write(self, name: str, text: str) -> None:
         self.write_bytes(name, text.encode())

@@ -3,6 +3,7 @@ figure."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -161,7 +162,7 @@ def _shown(latency_ms: float | None) -> str:
 
 @dataclass
 class Totals:
-    """Adds up batches, in bounded memory."""
+    """Adds up batches, in bounded memory. Threads other than the stream's may ask meanwhile: they see whole batches."""
 
     graph: Graph
     budget_ms: float
@@ -191,9 +192,14 @@ class Totals:
     _possible: dict[str, float] = field(default_factory=dict)
     _would_shed: int = 0
     _would_weighted: dict[str, float] = field(default_factory=dict)
+    _lock: threading.RLock = field(default_factory=threading.RLock, repr=False, compare=False)
 
     def add(self, sample: BatchSample, plan: Plan, figures: BatchFigures | None = None) -> None:
         found = figures or figures_of(self.graph, sample, plan, budget_ms=self.budget_ms)
+        with self._lock:
+            self._add(sample, found)
+
+    def _add(self, sample: BatchSample, found: BatchFigures) -> None:
         skipped = sum(sample.skipped.values())
         self.batches += 1
         self.rows_in += sum(sample.rows_in.values()) + skipped
@@ -236,18 +242,25 @@ class Totals:
 
     def delivered_share(self, output: str) -> float:
         """Share of an output's tuples that was delivered, by what was counted on the way to it."""
-        possible = self._possible.get(output, 0.0)
-        return self._weighted[output] / possible if possible else 1.0
+        with self._lock:
+            possible = self._possible.get(output, 0.0)
+            return self._weighted[output] / possible if possible else 1.0
 
     def worth_share(self, output: str) -> float:
         """Share of what an output's tuples are worth that was delivered, by what was counted on the way to it."""
-        possible = self._possible.get(output, 0.0)
-        return self._worth[output] / possible if possible else 1.0
+        with self._lock:
+            possible = self._possible.get(output, 0.0)
+            return self._worth[output] / possible if possible else 1.0
 
     def latency_ms(self, output: str, share: float) -> float | None:
-        return self.latency[output].quantile(share) if output in self.latency else None
+        with self._lock:
+            return self.latency[output].quantile(share) if output in self.latency else None
 
     def report(self, seconds: float, plan: Plan, infeasible: str | None) -> Report:
+        with self._lock:
+            return self._report(seconds, plan, infeasible)
+
+    def _report(self, seconds: float, plan: Plan, infeasible: str | None) -> Report:
         outputs = {}
         for output in self.graph.outputs:
             share = self.delivered_share(output.name)

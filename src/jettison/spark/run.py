@@ -163,6 +163,7 @@ class Run:
             else:
                 self._query = writer.start()
         except BaseException as error:
+            self._failure = error
             self._close()
             if not isinstance(error, AnalysisException):  # such as an aggregate before the network
                 raise
@@ -193,6 +194,8 @@ class Run:
         try:
             ended = wait_for_end(self._spark, self.query, timeout)
         except StreamingQueryException as error:
+            self._end_without_session()
+            self._failure = self._failure or error  # it may have failed between two batches
             self._close()
             self._raise(error)
         if ended:
@@ -219,6 +222,7 @@ class Run:
         with self._idle:
             self._idle.wait_for(lambda: not self._busy, timeout=patience_s)  # nothing may write after closing
         ended_before = self._end_without_session()
+        self._failure = self._failure or failure
         self._close()
         if failure is not None and not ended_before:
             self._raise(failure)
@@ -464,7 +468,7 @@ class Run:
         self._batch_ended_s = time.monotonic()
         if self._calibrated and (on_trial or batch % _REMEMBER_EVERY == 0):
             self._remember()
-        self._checkpoint.tidy(batch)
+        self._checkpoint.tidying.after(batch)
         self._after_s = time.monotonic() - ended
 
     def _shadow_of(self, profile: Profile) -> Controller | None:

@@ -41,6 +41,7 @@ from jettison.spark.sinks import ParquetSink, as_sink
 from jettison.spark.slice_state import SliceState
 from jettison.spark.state_kinds import check_kinds, remember_kinds
 from jettison.spark.stream import check_sources, is_bare
+from jettison.spark.tidying import REJECTS
 from jettison.statistics.profile import Profile
 
 DRY_RUN = "dry-run"
@@ -86,8 +87,8 @@ def start(
         outputs and operators may come and go: state belongs to what is computed, and what was not there from the first
         row of a window on does not deliver it.
     retention
-        How long plans and ledger stay readable: a duration, a number of batches, or None for ever. What a restart needs
-        is always kept.
+        How long plans, ledger and the rejected rows in the checkpoint are kept: a duration, a number of batches, or
+        None for ever. What a restart needs is always kept. Old records are deleted a hundred batches at a time or more.
     shedding
         False measures and reports, but drops nothing. "dry-run" also plans: log, ledger, report and metrics say what
         would have been dropped.
@@ -111,7 +112,8 @@ def start(
         The tables that joins name.
     rejects
         A sink for rows that do not parse, and for those on which an expression of the network fails; by default they
-        are kept as parquet in the checkpoint.
+        are kept as parquet in the checkpoint (`rejects/batch=7`), for as long as `retention` says. Nothing is deleted
+        from a sink that is given here.
     on_shed
         Sinks for what is shed, by arc (`trips`, `paid>alerts`) or by output (what is shed on the way to it).
     metrics
@@ -173,7 +175,8 @@ def start(
         shown = None if address is None else Metrics(graph, settings.budget_us / 1000, address)
         if shown is not None:
             shown.watch_checkpoint(lambda: size_of(folder.path, spark))
-        aside = rejects_sink or ParquetSink(f"{folder.path}/rejects")
+        aside = rejects_sink or ParquetSink(f"{folder.path}/{REJECTS}")
+        folder.tidying.with_rejects = rejects_sink is None
         check_kinds(folder.state_folder, kept.kinds)
         presence = Presence(folder.state_folder, graph)
         if slice_groups(presence.graph) != slice_groups(graph):  # aggregates go on to share slices as they did
