@@ -128,7 +128,11 @@ class SliceState:
         if self.presence is None:
             return {}
         watches = {each.name: self.presence.watch(each.name) for each in self.graph.aggregates}
-        return {name: first_mark(self.graph, name, each.before_us) for name, each in watches.items() if each.before_us}
+        return {
+            name: first_mark(self.graph, name, each.before_us)
+            for name, each in watches.items()
+            if each.before_us and each.settled
+        }
 
 
 class BatchSlices:
