@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import logging
 import math
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +15,7 @@ from jettison.errors import CheckpointError
 from jettison.network import Network, Stream
 from jettison.network.slices import slice_groups
 from jettison.plan.plan import Plan, Random
+from jettison.spark import checkpoint
 from jettison.spark.files import LocalFolder
 from jettison.spark.measure import seen_or_unknown
 from jettison.spark.presence import Presence
@@ -287,3 +290,40 @@ def test_trust_2_who_comes_after_rows_were_shed_that_nobody_looked_at_waits_unti
     assert presence.whole_after_us("busy") == math.inf
     presence.saw(2, {"trips": 75})
     assert presence.whole_after_us("busy") == 90, "of the other it was known"
+
+
+def test_trust_2_times_at_a_function_that_may_be_another_are_not_believed_after_a_restart(tmp_path: Path) -> None:
+    class Limit:
+        def __init__(self, low: int) -> None:
+            self.low = low
+
+        def over(self, rows: object) -> object:
+            return rows
+
+    def network(low: int, name: str) -> Network:
+        net, trips = taxi()
+        windows(trips.apply(Limit(low).over, columns=["zone"], name="limit"), "out", name=name)
+        return net
+
+    presence = opened(tmp_path, network(1, "a"))
+    presence.begin(0)
+    presence.saw(0, {"trips": 10, "limit": 10})
+    presence = opened(tmp_path, network(2, "b"))
+    presence.begin(1)
+    assert presence.whole_after_us("b") == math.inf
+
+
+def test_trust_13_a_network_that_cannot_be_hashed_leaves_no_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(graph: object) -> str:
+        raise ValueError("no identity")
+
+    monkeypatch.setattr(checkpoint, "network_identity", broken)
+    monkeypatch.setattr(checkpoint, "resolved", lambda path, spark: path)
+    nobody: Any = None
+    with pytest.raises(ValueError, match="no identity") as kept:
+        checkpoint.Checkpoint(str(tmp_path), taxi()[0].graph, nobody)
+    lock = checkpoint._lock(str(tmp_path))
+    assert lock is not None and kept is not None
+    os.close(lock)

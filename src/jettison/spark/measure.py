@@ -103,7 +103,7 @@ class Measuring:
     def seen_us(self, newest_us: Mapping[str, int], in_slices_us: int | None) -> dict[str, int | None]:
         """How far event times have got at every source and function, whoever reads it: `newest_us`, or what slices tell
         of the only source, or else what its rows tell; None where not all rows were looked at."""
-        read = {}
+        read: dict[str, int] = {}
         for source in self._graph.sources:
             if source.name not in newest_us and source.event_time is not None:
                 seen = in_slices_us if in_slices_us is not None else self._counts(source.name).get("newest")

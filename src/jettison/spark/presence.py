@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from jettison.errors import CheckpointError
+from jettison.network.function_identity import unknown_parts
 from jettison.network.graph import Graph
 from jettison.network.identity import identity, is_derived, lineage
 from jettison.network.operators import Aggregate, Apply, Operator, StreamJoin, kind_of
@@ -165,7 +166,7 @@ class Presence:
         unknown = {name: None for name in {**before, **now} if name not in seen and None in _values(name, before, now)}
         after: dict[str, int | None] = {**further(known, seen), **unknown}
         self._seen = {number: times for number, times in self._seen.items() if number == batch - 1} | {batch: after}
-        content = {str(number): self._placed(times) for number, times in self._seen.items()}
+        content = {str(number): self._placed(self._sure(times)) for number, times in self._seen.items()}
         write_sealed(self._folder, _SEEN, json.dumps(content))
         self._settle(seen)
 
@@ -189,6 +190,10 @@ class Presence:
 
     def _places_above(self, name: str) -> tuple[str, ...]:
         return tuple(place for place in places_above(self._graph, name) if place in self._places)
+
+    def _sure(self, times: Mapping[str, int | None]) -> dict[str, int | None]:
+        """Times without those at functions that another program may have at the same place, though it looks the same."""
+        return {n: None if unknown_parts(lineage(self._graph, n)) else time for n, time in times.items()}
 
     def _named(self, times: Mapping[str, Any]) -> dict[str, Any]:
         """Times by operator, of those by place in files; operators with the same place see the same rows."""
