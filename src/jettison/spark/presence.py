@@ -56,6 +56,7 @@ class Presence:
         self._graph = graph
         self._lineage = {each.name: lineage(graph, each.name) for each in keeping(graph)}
         self._places = {each.name: _place(graph, each.name) for each in graph.operators if _seen_at(graph, each.name)}
+        self._unsure = frozenset(name for name in self._places if unknown_parts(lineage(graph, name)))
         content = _read(folder, _OPERATORS)
         self._old = content is None
         self._before = {} if content is None else {name: self._entry(name, each) for name, each in content.items()}
@@ -192,8 +193,8 @@ class Presence:
         return tuple(place for place in places_above(self._graph, name) if place in self._places)
 
     def _sure(self, times: Mapping[str, int | None]) -> dict[str, int | None]:
-        """Times without those at functions that another program may have at the same place, though it looks the same."""
-        return {n: None if unknown_parts(lineage(self._graph, n)) else time for n, time in times.items()}
+        """Times for another run, which may have another function at a place of which only the type is known."""
+        return {name: None if name in self._unsure else time for name, time in times.items()}
 
     def _named(self, times: Mapping[str, Any]) -> dict[str, Any]:
         """Times by operator, of those by place in files; operators with the same place see the same rows."""
