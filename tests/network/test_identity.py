@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from functools import partial
 from itertools import combinations, permutations
-from typing import Any
+from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 
+from jettison.errors import NetworkError
 from jettison.network import Network, QoS, Stream
-from jettison.network.identity import function_identity, identity, is_derived, lineage, network_identity
+from jettison.network.function_identity import function_identity
+from jettison.network.identity import column_text, identity, is_derived, lineage, network_identity
 from jettison.network.slices import slice_groups
 from jettison.network.spec import from_yaml, to_yaml
 from jettison.network.user_aggregates import aggregate, whole_window
@@ -145,7 +151,7 @@ def test_functions_are_told_apart_by_path_or_code() -> None:
         def __call__(self, x: int) -> int:
             return x
 
-    assert function_identity(Called()).endswith("Called")
+    assert function_identity(Called()).endswith(" <unknown Called>")
     mean = aggregate(
         init=lambda: 0,
         incr=lambda v, x: v + x,
@@ -184,3 +190,92 @@ def test_trust_1_slices_stay_together_where_they_are_kept() -> None:
     assert groups("d", "b", "a") == {("d", "b", "a")}
     assert groups("b", "a", a="x", b="x", d="x") == {("b", "a")}, "of slices of 1 s still, for they have them"
     assert groups("d", "b", "a", a="x", b="y") == {("d", "b"), ("a",)}, "a new one joins those that it fits"
+
+
+@dataclass(frozen=True)
+class Limits:
+    low: float
+
+
+class Opaque:
+    def __init__(self, low: float) -> None:
+        self.low = low
+
+    def over(self, rows: Any) -> Any:
+        return rows
+
+
+HELD: dict[str, tuple[Any, Any, Any]] = {
+    "a mapping": ({"a": 1, "b": 2}, {"b": 2, "a": 1}, {"a": 1, "b": 3}),
+    "a decimal": (Decimal("1.0"), Decimal("1.0"), Decimal("1.5")),
+    "a day": (date(2026, 1, 1), date(2026, 1, 1), date(2026, 1, 2)),
+    "a time": (datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)),
+    "a duration": (timedelta(1), timedelta(hours=24), timedelta(2)),
+    "a set": ({"eu", "us"}, {"us", "eu"}, {"eu", "as"}),
+    "a set of tuples": ({("eu", 1)}, {("eu", 1)}, {("eu", 2)}),
+    "bytes": (b"ab", b"ab", b"ac"),
+    "nested": ({"a": [{"b": {1, 2}}]}, {"a": [{"b": {2, 1}}]}, {"a": [{"b": {1, 3}}]}),
+    "an array": (np.array([1.0, 2.0]), np.array([1.0, 2.0]), np.array([1.0, 3.0])),
+    "a data class": (Limits(1.0), Limits(1.0), Limits(2.0)),
+    "a function": (partial(max, 1), partial(max, 1), partial(max, 2)),
+    "a closure": ((lambda n: lambda x: x + n)(1), (lambda n: lambda x: x + n)(1), (lambda n: lambda x: x + n)(2)),
+}
+
+
+@pytest.mark.parametrize("values", HELD.values(), ids=HELD)
+def test_trust_1_what_a_function_holds_tells_functions_apart(values: tuple[Any, Any, Any]) -> None:
+    def holding(held: Any) -> Callable[..., Any]:
+        return lambda rows: (rows, held)
+
+    def by_default(held: Any) -> Callable[..., Any]:
+        return lambda rows, *, given=held: (rows, given)
+
+    for build in (holding, by_default, lambda held: partial(max, held), lambda held: partial(max, key=held)):
+        one, same, other = map(function_identity, map(build, values))
+        assert one == same != other
+        assert "<unknown" not in one
+
+
+def test_a_function_that_holds_itself_has_an_identity() -> None:
+    def again(n: int) -> int:
+        return again(n - 1) if n else 0
+
+    held: dict[str, Any] = {}
+    held["me"] = held
+    assert function_identity(again) == function_identity(again)
+    assert function_identity(lambda: held).startswith(__name__)
+
+
+class Frame:
+    columns: ClassVar = ["zone", "area"]
+    dtypes: ClassVar = [("zone", "int"), ("area", "string")]
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        lambda stream, n: stream.join(Frame(), on="zone"),
+        lambda stream, n: stream.apply(Opaque(n).over, columns=["zone", "fare"]),
+        lambda stream, n: stream.apply(partial(len, Opaque(n)), columns=["zone", "fare"]),
+    ],
+    ids=["a table", "a method", "a partial"],
+)
+def test_trust_1_two_that_only_their_place_tells_apart_need_names(between: Callable[[Stream, int], Stream]) -> None:
+    net = Network("taxi")
+    stream = trips(net)
+    one = busy(between(stream, 1))
+    assert any("<unknown " in line for line in lineage(net.graph, one.name))
+    with pytest.raises(NetworkError, match=rf"this aggregate and '{one.name}' look the same, .* Give each aggregate a"):
+        busy(between(stream, 2))
+    between(stream, 2).window("1 minute", by="zone").agg(n="count(*)", name="us").output("us_out")
+
+
+def test_trust_1_variables_of_lambdas_in_columns_make_no_difference() -> None:
+    shown = "Column<'aggregate(xs, 0, (x_{0}, y_{1}) -> +(x_{0}, y_{1}), x_{2} -> *(x_{2}, x_1))'>"
+    assert column_text(shown.format(2, 3, 4)) == column_text(shown.format(8, 9, 10))
+    assert column_text("Column<'+(x_1, 1)'>") != column_text("Column<'+(x_2, 1)'>"), "these are columns"
+    nested = "Column<'transform(xs, x_5 -> transform(x_5, x_6 -> +({}, x_6)))'>"
+    assert column_text(nested.format("x_5")) != column_text(nested.format("x_6"))
+    udf = "Column<'f(columnnodeexpression(UnresolvedAttribute(List(a),Some([Ljava.lang.StackTraceElement;@{}))))'>"
+    assert column_text(udf.format("5875b9a7")) == column_text(udf.format("1875b9a7"))
+    assert "<unknown " in column_text(udf)

@@ -5,15 +5,22 @@ from __future__ import annotations
 import json
 import logging
 import math
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from jettison.errors import CheckpointError
 from jettison.network import Network, Stream
 from jettison.network.slices import slice_groups
+from jettison.plan.plan import Plan, Random
+from jettison.spark import checkpoint
 from jettison.spark.files import LocalFolder
+from jettison.spark.measure import seen_or_unknown
 from jettison.spark.presence import Presence
+from jettison.spark.slice_log import SliceRecord, check_shape
+from jettison.spark.state_kinds import COUNTS, TIMES, check_kinds, remember_kinds
 
 pytestmark = pytest.mark.core
 
@@ -164,3 +171,160 @@ def test_a_file_that_is_cut_off_is_named(tmp_path: Path) -> None:
         with pytest.raises(CheckpointError, match=rf"state/{name}, which says whose state.* cannot be read"):
             opened(tmp_path, net)
         path.write_text(text)
+
+
+def same(rows: object) -> object:
+    return rows
+
+
+def test_trust_2_two_functions_at_the_same_place_are_both_written_down(tmp_path: Path) -> None:
+    def twice(*, second: bool) -> Network:
+        net, trips = taxi()
+        columns = ["zone"]
+        windows(trips.apply(same, columns=columns, name="one"), "a_out", name="a")
+        two = trips.apply(same, columns=columns, name="two")
+        two.output("two_out")
+        if second:
+            windows(two, "b_out", name="b")
+        return net
+
+    presence = opened(tmp_path, twice(second=False))
+    presence.begin(0)
+    presence.saw(0, {"trips": 50, "one": 40, "two": None})
+    presence = opened(tmp_path, twice(second=True))
+    presence.begin(1)
+    assert presence.whole_after_us("b") == math.inf, "nobody has looked at the times of the other"
+    presence.saw(1, {"trips": 60, "one": 55, "two": 55})
+    assert opened(tmp_path, twice(second=True)).keeps("b")
+    again = ran(tmp_path, twice(second=True), 2)
+    assert again.watch("b").before_us == {"trips": 50, "two": 55}
+    assert again.whole_after_us("b") == 55
+
+
+def test_trust_2_what_left_is_deleted_when_a_batch_runs_and_is_not_in_the_way(tmp_path: Path) -> None:
+    folder = LocalFolder(tmp_path)
+    both, trips = taxi()
+    windows(trips, "a_out", name="a")
+    windows(trips.where("fare > 5"), "b_out", name="b")
+    remember_kinds(folder, {TIMES: ["a", "b"]})
+    ran(tmp_path, both, 0)
+    for name in ("a", "b", "others"):
+        (tmp_path / name).mkdir()
+    record = SliceRecord(0, {"b": "windows of 10 s"})
+    only, trips = taxi()
+    windows(trips, "a_out", name="a")
+    opened(tmp_path, only)
+    assert (tmp_path / "b").exists(), "no batch has run without it"
+    with pytest.raises(CheckpointError, match="aggregate 'b': the checkpoint keeps windows of 10 s"):
+        check_shape(record, {"b": "windows of 7 s"}, opened(tmp_path, both))
+    ran(tmp_path, only, 1)
+    assert sorted(each.name for each in tmp_path.iterdir() if each.is_dir()) == ["a", "others"]
+    check_kinds(folder, {TIMES: ["a"], COUNTS: ["b"]})
+    back, trips = taxi()
+    windows(trips, "a_out", name="a")
+    windows(trips.where("fare > 5"), "b_out", "7 seconds", name="b")
+    (tmp_path / "b").mkdir()  # as earlier versions left it
+    remember_kinds(folder, {COUNTS: ["b"]})
+    check_kinds(folder, {TIMES: ["a", "b"]})
+    presence = opened(tmp_path, back)
+    check_shape(record, {"b": "windows of 7 s"}, presence)
+    presence.begin(2)
+    assert not (tmp_path / "b").exists()
+
+
+def test_trust_2_a_start_broken_off_while_it_clears_begins_anew_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    net, trips = taxi()
+    windows(trips, "out")
+    name = net.graph.aggregates[0].name
+    ran(tmp_path, net, 0, 1)
+    (tmp_path / name).mkdir()
+    presence = opened(tmp_path, net)
+    presence.begin_anew(name, "it does not fit")
+
+    def full(folder: LocalFolder, name: str) -> None:
+        raise OSError("disk full")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(LocalFolder, "delete", full)
+        with pytest.raises(OSError, match="disk full"):
+            presence.begin(2)
+    assert not opened(tmp_path, net).keeps(name)
+    assert ran(tmp_path, net, 2).watch(name).from_batch == 2
+
+
+def test_what_has_not_changed_is_not_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    net, trips = taxi()
+    windows(trips, "out", name="busy")
+    ran(tmp_path, net, 0)
+    written: list[str] = []
+    monkeypatch.setattr(LocalFolder, "write", lambda folder, name, text: written.append(name))
+    opened(tmp_path, net).begin(1)
+    assert written == []
+
+
+def test_trust_2_who_comes_after_rows_were_shed_that_nobody_looked_at_waits_until_times_are_seen(
+    tmp_path: Path,
+) -> None:
+    def network(*, windowed: bool) -> Network:
+        net, trips = taxi()
+        others = net.source("others", "at timestamp, zone int", event_time="at")
+        trips.select("zone").union(others.select("zone"), name="all").output("all_out")
+        if windowed:
+            windows(net.stream("all"), "busy_out", name="busy")
+        return net
+
+    graph = network(windowed=False).graph
+    rows = {"trips": 9, "others": 9}
+    dropping = Plan({"trips": Random(0.5)}, reason="overload")
+    assert seen_or_unknown(graph, dropping, rows, (), {}, {"trips": 70, "others": 90}) == {"trips": None, "others": 90}
+    assert seen_or_unknown(graph, Plan(), rows, (), {}, {"trips": 70}) == {"trips": 70, "others": None}, "closed"
+    assert seen_or_unknown(graph, Plan(), {"trips": 9}, ("trips",), {}, {}) == {}, "looked at, and none has a time"
+    presence = opened(tmp_path, network(windowed=False))
+    presence.begin(0)
+    presence.saw(0, {"trips": None, "others": 90})
+    presence = opened(tmp_path, network(windowed=True))
+    presence.begin(1)
+    presence.saw(1, {})
+    assert presence.whole_after_us("busy") == math.inf
+    presence.saw(2, {"trips": 75})
+    assert presence.whole_after_us("busy") == 90, "of the other it was known"
+
+
+def test_trust_2_times_at_a_function_that_may_be_another_are_not_believed_after_a_restart(tmp_path: Path) -> None:
+    class Limit:
+        def __init__(self, low: int) -> None:
+            self.low = low
+
+        def over(self, rows: object) -> object:
+            return rows
+
+    def network(low: int, name: str) -> Network:
+        net, trips = taxi()
+        windows(trips.apply(Limit(low).over, columns=["zone"], name="limit"), "out", name=name)
+        return net
+
+    presence = opened(tmp_path, network(1, "a"))
+    presence.begin(0)
+    presence.saw(0, {"trips": 10, "limit": 10})
+    presence = opened(tmp_path, network(2, "b"))
+    presence.begin(1)
+    assert presence.whole_after_us("b") == math.inf
+
+
+def test_trust_13_a_network_that_cannot_be_hashed_leaves_no_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(graph: object) -> str:
+        raise ValueError("no identity")
+
+    monkeypatch.setattr(checkpoint, "network_identity", broken)
+    monkeypatch.setattr(checkpoint, "resolved", lambda path, spark: path)
+    nobody: Any = None
+    with pytest.raises(ValueError, match="no identity") as kept:
+        checkpoint.Checkpoint(str(tmp_path), taxi()[0].graph, nobody)
+    lock = checkpoint._lock(str(tmp_path))
+    assert lock is not None
+    assert kept is not None, "with its frames, so that nothing is closed by chance"
+    os.close(lock)

@@ -19,14 +19,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+import re
 from dataclasses import replace
-from functools import partial
-from types import CodeType
 from typing import Any
 
+from jettison.errors import NetworkError
+from jettison.network.function_identity import function_identity, unknown, unknown_parts
 from jettison.network.graph import Graph
-from jettison.network.import_paths import Imported
 from jettison.network.operators import (
     Aggregate,
     Apply,
@@ -46,7 +45,9 @@ from jettison.network.user_aggregates import FUNCTIONS, Own, UserAggregate
 
 _DIGITS = 16
 _SHOWN_DIGITS = 8
-_PLAIN = (str, bytes, int, float, bool, type(None))
+_VARIABLES = re.compile(r"(\b[a-z]\w*_\d+|\((?:[a-z]\w*_\d+(?:, )?)+\)) -> ")
+_ADDRESS = re.compile(r"\[L[\w.$]+;@[0-9a-f]+")
+_IN_PYTHON = "columnnodeexpression("  # how Spark shows the arguments of a UDF
 
 
 def lineage(graph: Graph, name: str) -> tuple[str, ...]:
@@ -86,6 +87,13 @@ def derived_name(graph: Graph, operator: Operator) -> str:
     """
     first = _derived(graph, operator)
     name, count = first, 1
+    kind, parts = kind_of(operator), unknown_parts(_lines(graph, operator))
+    if first in graph.by_name and parts:
+        raise NetworkError(
+            f"network {graph.name!r}: this {kind} and {first!r} look the same, but are computed of something of which "
+            f"only the type is known ({', '.join(parts)}): after a restart one could go on with the state of the "
+            f"other. Give each {kind} a name, such as name='{kind}_of_...'."
+        )
     while name in graph.by_name:
         count += 1
         name = f"{first}_{count}"
@@ -168,64 +176,31 @@ def _call(call: str | Own) -> str:
 
 def _sql(expression: Any) -> str:
     """SQL as it was written, or a Column as Spark shows it."""
-    return expression.strip() if isinstance(expression, str) else str(expression)
+    return expression.strip() if isinstance(expression, str) else column_text(str(expression))
+
+
+def column_text(shown: str) -> str:
+    """A Column as Spark shows it, without what differs from one declaration to the next: numbers of variables in
+    lambdas, which Spark counts over all Columns, and addresses. Functions in Python are known by their name only.
+
+    >>> column_text("Column<'transform(xs, x_11 -> transform(x_11, y_12 -> +(x_11, y_12, x_1)))'>")
+    "Column<'transform(xs, x_v1 -> transform(x_v1, y_v2 -> +(x_v1, y_v2, x_1)))'>"
+    """
+    names = [name for found in _VARIABLES.finditer(shown) for name in re.findall(r"\w+", found[1])]
+    numbers = {name: f"{name.rpartition('_')[0]}_v{n}" for n, name in enumerate(dict.fromkeys(names), 1)}
+    if numbers:
+        shown = re.sub(rf"\b({'|'.join(numbers)})\b", lambda found: numbers[found[1]], shown)
+    shown = _ADDRESS.sub("", shown)
+    return f"{shown} {unknown('Python function in a Column')}" if _IN_PYTHON in shown else shown
 
 
 def _table(static: Any) -> str:
-    """A table by its name; a DataFrame, which has none, by its columns."""
+    """A table by its name; a DataFrame, which has none, by its columns: what is in it is unknown."""
     if isinstance(static, str):
         return static
     kinds = getattr(static, "dtypes", None)
-    return "of " + (json.dumps(kinds) if isinstance(kinds, list) else type(static).__name__)
-
-
-def function_identity(function: Callable[..., Any] | str) -> str:
-    """A function by its import path; where nothing can be imported, such as a lambda, also by its code.
-
-    >>> function_identity(len), function_identity("my.fares:added")
-    ('builtins:len', 'my.fares:added')
-    >>> function_identity(lambda x: x + 1) == function_identity(lambda x: x - 1)
-    False
-    """
-    if isinstance(function, str | Imported):
-        return function if isinstance(function, str) else function.path
-    if isinstance(function, partial):
-        given = _hash([_constant(function.args), _constant(sorted(function.keywords.items()))])
-        return f"{function_identity(function.func)} with {given}"
-    name = getattr(function, "__qualname__", None)
-    if name is None:
-        return f"{type(function).__module__}:{type(function).__qualname__}"
-    path = f"{getattr(function, '__module__', None)}:{name}"
-    code = getattr(function, "__code__", None)
-    if code is None or "<" not in name:
-        return path
-    cells = [_constant(_held(cell)) for cell in getattr(function, "__closure__", None) or ()]
-    return f"{path} {_hash([_code(code), cells, _constant(getattr(function, '__defaults__', None))])}"
-
-
-def _held(cell: Any) -> object:
-    try:
-        return cell.cell_contents
-    except ValueError:  # a variable that has no value yet
-        return None
-
-
-def _code(code: CodeType) -> list[object]:
-    return [code.co_code.hex(), list(code.co_names), [_constant(each) for each in code.co_consts]]
-
-
-def _constant(value: object) -> object:
-    """A value as JSON has it, the same in every process; of others only their type is known."""
-    if isinstance(value, CodeType):
-        return _code(value)
-    if isinstance(value, tuple | list):
-        return [_constant(each) for each in value]
-    if isinstance(value, frozenset | set):
-        return sorted(map(repr, value))
-    if callable(value):  # by its own code, not by what it holds: that may be itself
-        code = getattr(value, "__code__", None)
-        return [getattr(value, "__qualname__", type(value).__qualname__), None if code is None else _code(code)]
-    return repr(value) if isinstance(value, _PLAIN) else type(value).__qualname__
+    columns = f" of {json.dumps(kinds)}" if isinstance(kinds, list) else ""
+    return unknown(type(static).__name__) + columns
 
 
 def _listed(names: tuple[str, ...]) -> str:

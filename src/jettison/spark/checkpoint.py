@@ -51,8 +51,8 @@ class Checkpoint:
         self._spark = spark
         self._tidying: Tidying | None = None
         self._lease: Lease | None = None
+        self._network = network_identity(graph)  # may throw: nothing is held yet
         self._lock = _lock(self.path)
-        self._network = network_identity(graph)
         try:
             self._folder = open_folder(self.path, spark)
             self._lease = None if self._lock is not None else Lease(self._folder)

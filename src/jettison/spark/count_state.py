@@ -49,7 +49,8 @@ class CountState:
         self.shapes = shapes
         self.store = SliceStore(spark, folder, path, shapes, threads=1, called="jettison-counts")
         for name, shape in shapes.items():
-            check_shape(self.store.logs[name].latest(), shape.told(), presence)
+            if presence is None or presence.keeps(name):
+                check_shape(self.store.logs[name].latest(), shape.told(), presence)
 
     def close(self) -> None:
         self.store.close()

@@ -68,6 +68,8 @@ class JoinState:
         self._logs = {name: StateLog(folder, "join", name, Record.from_json) for name in schemas}
         self._pool = ThreadPoolExecutor(2, thread_name_prefix="jettison-join")
         for name, log in self._logs.items():
+            if presence is not None and not presence.keeps(name):
+                continue  # what another has left is deleted when a batch runs
             try:
                 _check_shape(name, log.latest(), schemas[name])
             except CheckpointError as error:

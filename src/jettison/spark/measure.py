@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import DataFrame, Observation
 
 from jettison.network.graph import Graph
-from jettison.network.operators import Output, Source
+from jettison.network.operators import Apply, Output, Source
 from jettison.network.schema import quoted
 from jettison.network.slices import complete_after_us
 from jettison.plan.plan import Plan
@@ -100,15 +100,15 @@ class Measuring:
                 found[name] = int(seen["newest"])
         return found
 
-    def seen_us(self, newest_us: Mapping[str, int], in_slices_us: int | None) -> dict[str, int]:
-        """How far event times have got at every source, whoever reads it: `newest_us`, or what slices tell of the only
-        source, or else what its kept rows tell."""
-        found = dict(newest_us)
+    def seen_us(self, newest_us: Mapping[str, int], in_slices_us: int | None) -> dict[str, int | None]:
+        """How far event times have got at every source and function, whoever reads it: `newest_us`, or what slices tell
+        of the only source, or else what its rows tell; None where not all rows were looked at."""
+        read: dict[str, int] = {}
         for source in self._graph.sources:
-            if source.name not in found and source.event_time is not None:
+            if source.name not in newest_us and source.event_time is not None:
                 seen = in_slices_us if in_slices_us is not None else self._counts(source.name).get("newest")
-                found |= {} if seen is None else {source.name: int(seen)}
-        return found
+                read |= {} if seen is None else {source.name: int(seen)}
+        return seen_or_unknown(self._graph, self._plan, self._rows, self._compiler.timed, newest_us, read)
 
     def measured(self, finished: Mapping[str, Written]) -> Measured:
         """What sources, arcs and outputs tell, once all outputs are written."""
@@ -210,6 +210,31 @@ class Measuring:
         raw, mask = self._raw[source.name], self._compiler.mask
         known = self._compiler.known
         return dropped_raw(source, raw, raw.columns, self._plan, known, newest=newest, before=before, mask=mask)
+
+
+def seen_or_unknown(
+    graph: Graph,
+    plan: Plan,
+    rows: Mapping[str, int],
+    timed: Collection[str],
+    newest_us: Mapping[str, int],
+    read_us: Mapping[str, int],
+) -> dict[str, int | None]:
+    """How far event times have got by source and function: None where rows were shed before anybody looked at them.
+
+    `newest_us` is of the places in `timed`, where shed rows are looked at too; `read_us` is of rows that were kept.
+    """
+    found: dict[str, int | None] = dict(newest_us)
+    for operator in graph.operators:
+        name, above = operator.name, [source.name for source in graph.sources_above(operator.name)]
+        place = isinstance(operator, Apply) or (isinstance(operator, Source) and operator.event_time is not None)
+        if not place or name in found or not any(rows.get(each, 0) for each in above):
+            continue
+        if name in read_us and name not in plan.arcs:
+            found[name] = read_us[name]
+        elif name not in timed:
+            found[name] = None
+    return found
 
 
 def _latency_ms(seen: Mapping[str, Any], ended_s: float) -> tuple[float, ...] | None:

@@ -3,8 +3,9 @@
 checkpoint/state/operators.json   by operator of the network that ran last: its lineage, its first batch, its folder
 checkpoint/state/seen.json        after each of the last two batches, the newest event time so far by place
 
-An operator that is not in the network while batches are run loses its state: when it comes back it begins anew. Both
-files are written when batches run, so that a start that is refused, or reads nothing, changes nothing.
+An operator that is not in the network while batches are run loses its state: its folder is deleted, and when it comes
+back it begins anew. Both files are written when batches run, so that a start that is refused, or reads nothing, changes
+nothing.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from jettison.errors import CheckpointError
+from jettison.network.function_identity import unknown_parts
 from jettison.network.graph import Graph
 from jettison.network.identity import identity, is_derived, lineage
 from jettison.network.operators import Aggregate, Apply, Operator, StreamJoin, kind_of
@@ -25,12 +27,14 @@ from jettison.network.slices import SliceGroup
 from jettison.network.watching import Watch, keeping, places_above, whole_after_us
 from jettison.spark.files import Folder
 from jettison.spark.sealed import read_sealed, write_sealed
+from jettison.spark.state_kinds import forget_kinds
 
 _OPERATORS = "operators.json"
 _SEEN = "seen.json"
 _FOLDERS = "slices.json"  # of checkpoints from before operators.json: by aggregate, the folder of its slices
 _KINDS = "kinds.json"
 _REMEDY = "declare it as it was, give it another name, or start with a new checkpoint"
+_NUMBERED = re.compile(r"\.\d+\Z")
 
 log = logging.getLogger("jettison")
 
@@ -51,15 +55,15 @@ class Presence:
         self._folder = folder
         self._graph = graph
         self._lineage = {each.name: lineage(graph, each.name) for each in keeping(graph)}
-        self._places = {_place(graph, each.name): each.name for each in graph.operators if _seen_at(graph, each.name)}
+        self._places = {each.name: _place(graph, each.name) for each in graph.operators if _seen_at(graph, each.name)}
+        self._unsure = frozenset(name for name in self._places if unknown_parts(lineage(graph, name)))
         content = _read(folder, _OPERATORS)
         self._old = content is None
         self._before = {} if content is None else {name: self._entry(name, each) for name, each in content.items()}
         if self._old:
             self._before = self._from_before()
-        self._seen: dict[int, dict[str, int]] = {
-            int(batch): {self._places[place]: time for place, time in times.items() if place in self._places}
-            for batch, times in (_read(folder, _SEEN) or {}).items()
+        self._seen: dict[int, dict[str, int | None]] = {
+            int(batch): self._named(times) for batch, times in (_read(folder, _SEEN) or {}).items()
         }
         self._entries: dict[str, Entry] = {}
         self._anew: dict[str, str] = {}
@@ -115,13 +119,25 @@ class Presence:
                 self._adopted(name)
             else:
                 self._entries[name] = Entry(told, self._watch(name, batch), folder)
-        for name, entry in self._entries.items():
-            shared = [other for other, each in self._entries.items() if each.folder == entry.folder and other in kept]
-            if name not in kept and not shared:
-                self._folder.delete(entry.folder)  # of an operator that left: nothing of it is of use
-        self._write()
         if batch > 0:
             self._say(batch, kept)
+        # first nobody owns what is deleted then: a start that is broken off in between begins anew too
+        self._write(kept)
+        self._clear(kept)
+        self._write(self._entries)
+
+    def keeps(self, name: str) -> bool:
+        """Whether an operator goes on with what the checkpoint has for it; what another has left is not its own."""
+        return name in self._kept()
+
+    def _clear(self, kept: Collection[str]) -> None:
+        """Delete the folders that no operator goes on with, and forget what those kept that left."""
+        used = {self._entries[name].folder for name in kept}
+        owned = {*self._entries, *(each.folder for each in self._before.values()), *(_read(self._folder, _KINDS) or {})}
+        for folder in self._folder.folders(""):
+            if folder not in used and (folder in owned or _NUMBERED.sub("", folder) in owned):
+                self._folder.delete(folder)
+        forget_kinds(self._folder, self._entries)
 
     def known_in(self, name: str, batch: int) -> bool:
         """Whether what was recorded of an operator after a batch is its own: it was watching then."""
@@ -136,31 +152,62 @@ class Presence:
             self._after_us = whole_after_us(self._graph, {name: each.watch for name, each in self._entries.items()})
         return self._after_us[name]
 
-    def saw(self, batch: int, newest_us: Mapping[str, int]) -> None:
-        """Write down how far event times have got with a batch, when all of its rows have been looked at."""
+    def saw(self, batch: int, newest_us: Mapping[str, int | None]) -> None:
+        """Write down how far event times have got with a batch, when all of its rows have been looked at.
+
+        None stands for a place that not all rows of the batch were looked at: nobody knows how far times have got there
+        until it is seen again.
+        """
         if not self._places:
             return
-        names = set(self._places.values())
+        now = {name: time for name, time in newest_us.items() if name in self._places}
+        seen = {name: time for name, time in now.items() if time is not None}
         before = self._seen_before(batch) or {}
-        after = further(before, {name: time for name, time in newest_us.items() if name in names})
+        known = {name: time for name, time in before.items() if time is not None}
+        unknown = {name: None for name in {**before, **now} if name not in seen and None in _values(name, before, now)}
+        after: dict[str, int | None] = {**further(known, seen), **unknown}
         self._seen = {number: times for number, times in self._seen.items() if number == batch - 1} | {batch: after}
-        told = {name: place for place, name in self._places.items()}
-        content = {str(number): {told[n]: t for n, t in times.items()} for number, times in self._seen.items()}
+        content = {str(number): self._placed(self._sure(times)) for number, times in self._seen.items()}
         write_sealed(self._folder, _SEEN, json.dumps(content))
-        self._settle(newest_us)
+        self._settle(seen)
 
     def _settle(self, newest_us: Mapping[str, int]) -> None:
-        """Where nobody knows how far times had got before an operator came: not further than in its first batch."""
+        """Where nobody knows how far times had got before an operator came: not further than when they are seen first.
+
+        An operator is settled when that is known of all places above it.
+        """
         settled = {}
         for name, entry in self._entries.items():
-            places = places_above(self._graph, name)
+            places = self._places_above(name)
             seen = {place: time for place, time in newest_us.items() if place in places}
-            if not entry.watch.settled and seen:
-                settled[name] = replace(entry, watch=replace(entry.watch, before_us=seen, settled=True))
+            if not entry.watch.settled and set(seen) - set(entry.watch.before_us):
+                before_us = {**seen, **entry.watch.before_us}
+                watch = replace(entry.watch, before_us=before_us, settled=set(places) == set(before_us))
+                settled[name] = replace(entry, watch=watch)
         if settled:
             self._entries |= settled
             self._after_us = None
-            self._write()
+            self._write(self._entries)
+
+    def _places_above(self, name: str) -> tuple[str, ...]:
+        return tuple(place for place in places_above(self._graph, name) if place in self._places)
+
+    def _sure(self, times: Mapping[str, int | None]) -> dict[str, int | None]:
+        """Times for another run, which may have another function at a place of which only the type is known."""
+        return {name: None if name in self._unsure else time for name, time in times.items()}
+
+    def _named(self, times: Mapping[str, Any]) -> dict[str, Any]:
+        """Times by operator, of those by place in files; operators with the same place see the same rows."""
+        return {name: times[place] for name, place in self._places.items() if place in times}
+
+    def _placed(self, times: Mapping[str, int | None]) -> dict[str, int | None]:
+        """Times by place, as files have them: the latest of all operators at a place, None where one is not known."""
+        found: dict[str, int | None] = {}
+        for name, time in times.items():
+            place = self._places[name]
+            other = found.get(place, time)
+            found[place] = None if time is None or other is None else max(time, other)
+        return found
 
     def _kept(self) -> dict[str, Entry]:
         """Operators that go on with what they have."""
@@ -171,13 +218,15 @@ class Presence:
         """An operator that comes with this batch."""
         if batch == 0:
             return Watch()
-        seen, places = self._seen.get(batch - 1), places_above(self._graph, name)
-        functions = [place for place in places if isinstance(self._graph.by_name[place], Apply)]
-        if seen is None or not all(place in seen for place in functions):
+        seen, places = self._seen.get(batch - 1), self._places_above(name)
+        if seen is None:
             return Watch(batch, settled=False)
-        return Watch(batch, {place: seen[place] for place in places if place in seen})
+        known = {place: time for place in places if (time := seen.get(place)) is not None}
+        functions = [place for place in places if isinstance(self._graph.by_name[place], Apply)]
+        settled = all(place in known for place in functions) and not any(seen.get(p, 0) is None for p in places)
+        return Watch(batch, known, settled=settled)
 
-    def _seen_before(self, batch: int) -> dict[str, int] | None:
+    def _seen_before(self, batch: int) -> dict[str, int | None] | None:
         earlier = [number for number in self._seen if number < batch]
         return self._seen[max(earlier)] if earlier else None
 
@@ -238,7 +287,8 @@ class Presence:
 
     def _entry(self, name: str, content: Mapping[str, Any]) -> Entry:
         """An operator as it was written down; places that there are no more are left out."""
-        before = {self._places[place]: time for place, time in content["before_us"].items() if place in self._places}
+        above = self._places_above(name) if name in self._lineage else ()
+        before = {place: time for place, time in self._named(content["before_us"]).items() if place in above}
         return Entry(tuple(content["lineage"]), Watch(content["from"], before, content["settled"]), content["folder"])
 
     def _from_before(self) -> dict[str, Entry]:
@@ -247,21 +297,25 @@ class Presence:
         names = [name for name in self._lineage if name in folders or self._folder.names(name)]
         return {name: Entry((), Watch(), folders.get(name, name)) for name in names}
 
-    def _write(self) -> None:
-        told = {name: place for place, name in self._places.items()}
+    def _write(self, names: Collection[str]) -> None:
         content = {
             name: {
                 "lineage": list(entry.lineage),
                 "from": entry.watch.from_batch,
-                "before_us": {told[place]: time for place, time in entry.watch.before_us.items()},
+                "before_us": self._placed(entry.watch.before_us),
                 "settled": entry.watch.settled,
                 "folder": entry.folder,
             }
             for name, entry in self._entries.items()
+            if name in names
         }
         text = json.dumps(content)
-        if self._folder.read(_OPERATORS) != text:
+        if read_sealed(self._folder, _OPERATORS) != text:
             write_sealed(self._folder, _OPERATORS, text)
+
+
+def _values(name: str, *times: Mapping[str, int | None]) -> list[int | None]:
+    return [each[name] for each in times if name in each]
 
 
 def _effect(operator: Operator) -> str:

@@ -92,7 +92,8 @@ class SliceState:
         self.of_late: dict[tuple[str, ...], int] = {}
         """How many slices the rows that come to some aggregates made of late, in this run."""
         for name, shape in shapes.items():
-            check_shape(self.store.logs[name].latest(), shape.told(), presence)
+            if presence is None or any(presence.keeps(member.name) for member in shape.group.members):
+                check_shape(self.store.logs[name].latest(), shape.told(), presence)
 
     def close(self) -> None:
         self.store.close()
@@ -128,7 +129,11 @@ class SliceState:
         if self.presence is None:
             return {}
         watches = {each.name: self.presence.watch(each.name) for each in self.graph.aggregates}
-        return {name: first_mark(self.graph, name, each.before_us) for name, each in watches.items() if each.before_us}
+        return {
+            name: first_mark(self.graph, name, each.before_us)
+            for name, each in watches.items()
+            if each.before_us and each.settled
+        }
 
 
 class BatchSlices:

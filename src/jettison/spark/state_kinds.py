@@ -24,9 +24,10 @@ COUNTS = "windows that count rows"
 
 def check_kinds(folder: Folder, now: Mapping[str, Collection[str]]) -> None:
     """Refuse operators that have kept something of another kind under the same name; `now` has those of each kind."""
-    before = _before(folder)
+    before, owners = _before(folder), _owners(folder)
     for name, kind in _by_name(now).items():
-        if before.get(name, kind) != kind:
+        left = owners is not None and name not in owners  # its state is of no use to anybody
+        if before.get(name, kind) != kind and not left:
             word = "join" if kind == JOIN else "aggregate"
             raise CheckpointError(
                 f"{word} {name!r}: the checkpoint keeps {before[name]}, and now it keeps {kind}: declare it as it "
@@ -37,12 +38,30 @@ def check_kinds(folder: Folder, now: Mapping[str, Collection[str]]) -> None:
 def remember_kinds(folder: Folder, now: Mapping[str, Collection[str]]) -> None:
     """Write down what is kept, when nothing else stands in the way of a start.
 
-    What an operator kept that is declared no more is still in its folder: that too, for when the name comes back.
+    What an operator kept that is declared no more is in its folder until a batch runs: that too, until then.
     """
     before = _before(folder)
     after = {**before, **_by_name(now)}
     if after != before:
         write_sealed(folder, _KINDS, json.dumps(after))
+
+
+def forget_kinds(folder: Folder, names: Collection[str]) -> None:
+    """Keep what is written down of these operators only, when the folders of others are deleted."""
+    before = _before(folder)
+    after = {name: kind for name, kind in before.items() if name in names}
+    if after != before:
+        write_sealed(folder, _KINDS, json.dumps(after))
+
+
+def _owners(folder: Folder) -> Collection[str] | None:
+    """The operators of the network that ran last; None where that is not written down (`presence`)."""
+    try:
+        text = read_sealed(folder, "operators.json")
+        found: dict[str, object] | None = None if text is None else json.loads(text)
+    except ValueError:  # refused by name when it is read for what it says
+        return None
+    return found
 
 
 def _before(folder: Folder) -> dict[str, str]:
