@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from jettison.network.graph import Graph
-from jettison.network.operators import Aggregate, CountAggregate, Output
+from jettison.network.operators import Aggregate, CountAggregate, Output, StreamJoin
 from jettison.network.reach import results_in
 
 
@@ -110,6 +110,23 @@ def complete_after_us(graph: Graph, name: str) -> int:
     """
     above, rows = results_above(graph, name)
     return 0 if rows or not above else min(each.window.size_us for each in above)
+
+
+def waits_above(graph: Graph, name: str) -> bool:
+    """Whether what an operator gives in a batch depends on rows of earlier ones: it or one above it keeps state.
+
+    >>> from jettison.network import Network
+    >>> net = Network("taxi")
+    >>> trips = net.source("trips", "at timestamp, zone int", event_time="at")
+    >>> trips.where("zone > 0", name="zoned").window("10 rows").agg(n="count(*)", name="tens").where(
+    ...     "n > 5", name="busy"
+    ... ).output("out")
+    >>> [waits_above(net.graph, name) for name in ("zoned", "tens", "busy")]
+    [False, True, True]
+    """
+    operator = graph.by_name[name]
+    keeps_state = isinstance(operator, Aggregate | CountAggregate | StreamJoin)
+    return keeps_state or any(waits_above(graph, tail) for tail in operator.inputs)
 
 
 def meets_windows(graph: Graph, arc: str) -> bool:

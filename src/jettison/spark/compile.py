@@ -49,20 +49,22 @@ from jettison.spark.drops import (
     passes,
     weight,
 )
-from jettison.spark.guarded import TRIED, Rejecting, guarded, guarded_rows
+from jettison.spark.guarded import Rejecting, guarded, guarded_rows, tried_rows
 from jettison.spark.known import Known
 from jettison.spark.pairs import check_sides, paired, waiting
 from jettison.spark.raw import BODY, dropped_raw, identified, newest_metric, parsed, source_metrics
 from jettison.spark.reasons import reason_of
 from jettison.spark.slices import Shape, direct, shape_of
+from jettison.spark.tried import TRIED
 from jettison.spark.values import value_metrics, valued_columns
 
 Joiner = Callable[[StreamJoin, DataFrame | None, DataFrame | None], DataFrame]
 """Pairs the rows of two streams; None stands for a side that has no rows in this batch."""
 
 
-Slicer = Callable[[SliceGroup, Mapping[tuple[str, ...], DataFrame]], Mapping[str, DataFrame]]
-"""The results of a group of aggregates, by name, from the rows that come to some of them."""
+Slicer = Callable[[SliceGroup, Mapping[tuple[str, ...], DataFrame], bool], Mapping[str, DataFrame]]
+"""The results of a group of aggregates, by name, from the rows that come to some of them, and whether their arguments
+were tried first."""
 
 
 CountSlicer = Callable[[CountAggregate, DataFrame | None], DataFrame]
@@ -216,10 +218,8 @@ class Compiler:
                 if arc not in self._closed:
                     alike.setdefault(passes(arc, self._plan) or ALL, []).append(member.name)
             rows = {tuple(names): self._arc(group.tail, names[0], count) for names in alike.values()}
-            if self.known.careful:
-                members = {member.name: member for member in group.members}
-                rows = {names: self._safe_rows([members[n] for n in names], frame) for names, frame in rows.items()}
-            self._windowed |= self._slicer(group, rows)
+            tried = self._tried_rows(group, rows) if self.known.careful else None
+            self._windowed |= self._slicer(group, tried or rows, tried is not None)
         return self._windowed[aggregate.name]
 
     def _aggregated_by_count(self, aggregate: CountAggregate, count: bool) -> DataFrame:
@@ -227,7 +227,7 @@ class Compiler:
         if aggregate.name not in self._windowed:
             (tail,), (arc,) = aggregate.inputs, self._graph.arcs_into(aggregate.name)
             rows = None if arc in self._closed else self._arc(tail, aggregate.name, count)
-            rows = self._safe_rows([aggregate], rows) if self.known.careful and rows is not None else rows
+            rows = self._safe_rows(aggregate, rows) if self.known.careful and rows is not None else rows
             self._windowed[aggregate.name] = self._counter(aggregate, rows)
         return self._windowed[aggregate.name]
 
@@ -237,10 +237,13 @@ class Compiler:
             self.counts[aggregate.name] = count_shape(aggregate, rows)
         return counted_directly(self.counts[aggregate.name], rows)
 
-    def _slice(self, group: SliceGroup, rows: Mapping[tuple[str, ...], DataFrame]) -> Mapping[str, DataFrame]:
+    def _slice(
+        self, group: SliceGroup, rows: Mapping[tuple[str, ...], DataFrame], tried: bool
+    ) -> Mapping[str, DataFrame]:
         if group.name not in self.shapes:
             self.shapes[group.name] = shape_of(group, next(iter(rows.values())))
-        return direct(group, self.shapes[group.name], rows)
+        shape = self.shapes[group.name]
+        return direct(group, shape.of_tried_rows() if tried else shape, rows)
 
     def _pair(self, join: StreamJoin, left: DataFrame | None, right: DataFrame | None) -> DataFrame:
         assert left is not None
@@ -362,11 +365,23 @@ class Compiler:
         self.rejecting[operator.name] = rejecting
         return self._applied(safe, [rows, *frames[1:]]).drop(TRIED)
 
-    def _safe_rows(self, members: Sequence[Aggregate | CountAggregate], rows: DataFrame) -> DataFrame:
-        rows, rejecting = guarded_rows(members, rows)
+    def _safe_rows(self, aggregate: CountAggregate, rows: DataFrame) -> DataFrame:
+        rows, rejecting = guarded_rows(aggregate, rows)
         if rejecting is not None:
-            self.rejecting[members[0].name] = rejecting
+            self.rejecting[aggregate.name] = rejecting
         return rows
+
+    def _tried_rows(
+        self, group: SliceGroup, rows: Mapping[tuple[str, ...], DataFrame]
+    ) -> dict[tuple[str, ...], DataFrame] | None:
+        """The rows of a group with all arguments of its aggregates tried: all partials are computed of every frame."""
+        found = {names: tried_rows(group.members, frame, names) for names, frame in rows.items()}
+        tried = {names: each for names, each in found.items() if each is not None}
+        if len(tried) < len(rows) or not rows:
+            return None
+        for _, rejecting in tried.values():
+            self.rejecting |= rejecting
+        return {names: frame for names, (frame, _) in tried.items()}
 
     def _applied(self, operator: Operator, frames: list[DataFrame]) -> DataFrame:
         """One operator on its input frames. Spark's complaint is passed on with the operator's name."""

@@ -3,7 +3,8 @@
 In Spark's ANSI mode `1 / x` ends the batch when x is 0, and every repeat of the batch, for ever. So a batch that fails
 by what its rows hold (SQLSTATE 22, a data exception) is repeated with care, and so are all later ones of the run: each
 operator's expressions are tried on every row first. Rows on which one throws are counted and rejected at that operator,
-the others are computed as before. While no row is bad this costs nothing.
+the others are computed as before. While no row is bad this costs nothing. Aggregates of event time share their rows:
+there an argument that throws is null, so that the row is lost to nobody else.
 
 Spark has such a try inside (`TryEval`, which makes `try_to_binary` of `to_binary`); SQL has no name for it. What is
 tried is a struct of the values, so that null means "threw" and nothing else.
@@ -12,7 +13,7 @@ tried is a struct of the values, so that null means "threw" and nothing else.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -23,17 +24,15 @@ from pyspark.sql import functions as F
 from pyspark.sql.classic.column import Column as ClassicColumn
 
 from jettison.errors import JettisonError
-from jettison.network.aggregates import parse_call
 from jettison.network.expressions import is_whole_star, multiplies, passed_column
 from jettison.network.operators import Aggregate, CountAggregate, Operator, Select, Where, WithColumns, kind_of
-from jettison.spark.drops import IDENTITY
+from jettison.spark.drops import IDENTITY, TIME
 from jettison.spark.known import Known
 from jettison.spark.observed import observed_if_at_all
 from jettison.spark.reasons import reason_of
+from jettison.spark.tried import TRIED, VALUE, risky_arguments, tried_field, typed_call
 
-TRIED = "_jt_tried"
 _DATA = re.compile(r"SQLSTATE: 22")
-_NUMERIC = ("sum", "avg", "mean", "stddev", "variance", "var", "percentile_approx", "approx_percentile")
 
 T = TypeVar("T")
 
@@ -45,6 +44,7 @@ class Rejecting:
     observation: Observation
     rows: DataFrame
     reason: str
+    metric: str = "rows"
 
 
 def is_of_data(error: BaseException) -> bool:
@@ -79,7 +79,7 @@ def unfit_rows(rejecting: Mapping[str, Rejecting]) -> dict[str, int]:
     counts = {}
     for name, each in rejecting.items():
         seen = observed_if_at_all(each.observation)
-        counts[name] = int(seen["rows"]) if seen else each.rows.count()
+        counts[name] = int(seen[each.metric]) if seen else each.rows.count()
     return {name: count for name, count in counts.items() if count}
 
 
@@ -109,23 +109,41 @@ def guarded(operator: Operator, rows: DataFrame) -> tuple[Operator, DataFrame, R
     return operator, rows, None
 
 
-def guarded_rows(members: Sequence[Aggregate | CountAggregate], rows: DataFrame) -> tuple[DataFrame, Rejecting | None]:
-    """The rows on which no argument of these aggregates throws."""
-    items: dict[str, None] = {}
-    for member in members:
-        for _, text in member.aggregates:
-            if isinstance(text, str):
-                call = parse_call(f"aggregate {member.name!r}", text)
-                given = [each for each in call.arguments if each != "*"]
-                items |= dict.fromkeys(given)
-                if given and call.function.startswith(_NUMERIC):
-                    items |= {f"double({given[0]})": None} if _is_text(given[0], rows) else {}
-    tried, found = _tried(members[0], rows, list(items))
+def guarded_rows(aggregate: CountAggregate, rows: DataFrame) -> tuple[DataFrame, Rejecting | None]:
+    """The rows on which no argument of an aggregate throws."""
+    tried, found = _tried(aggregate, rows, sorted(_risky(aggregate, rows)))
     return tried.drop(TRIED), found
 
 
-def _is_text(item: str, rows: DataFrame) -> bool:
-    return rows.select(F.expr(item).alias("x")).schema["x"].dataType.simpleString() == "string"
+def tried_rows(
+    members: Sequence[Aggregate], rows: DataFrame, counted: Collection[str]
+) -> tuple[DataFrame, dict[str, Rejecting]] | None:
+    """Rows with the tried arguments of aggregates that share slices, all of them: what throws is null, and no row is
+    taken out. By aggregate of those `counted`, the rows on which its own arguments throw; those without event time are
+    left out, as no window has a place for them. None where nothing can throw, or there is no such try."""
+    risky = {member.name: _risky(member, rows) for member in members}
+    items = sorted(set().union(*risky.values()))
+    if not items:
+        return None
+    try:
+        values = [_try(F.struct(F.expr(item).alias(VALUE)), rows).alias(tried_field(item)) for item in items]
+        tried = rows.withColumn(TRIED, F.struct(*values))
+    except (AnalysisException, Py4JError, TypeError):
+        return None
+    seen, found, metrics = Observation(), dict[str, Rejecting](), list[Column]()
+    for number, member in enumerate(each for each in members if each.name in counted and risky[each.name]):
+        threw = " OR ".join(f"{TRIED}.{tried_field(item)} IS NULL" for item in sorted(risky[member.name]))
+        threw = f"({threw}) AND {TIME} IS NOT NULL"
+        metrics.append(F.expr(f"count_if({threw}) AS rows{number}"))
+        reason = f"{kind_of(member)} {member.name!r} fails on it"
+        found[member.name] = Rejecting(seen, tried.where(threw).drop(TRIED), reason, f"rows{number}")
+    return (tried.observe(seen, *metrics) if metrics else tried), found
+
+
+def _risky(aggregate: Aggregate | CountAggregate, rows: DataFrame) -> frozenset[str]:
+    """The arguments of an aggregate that may throw."""
+    calls = [typed_call(aggregate, text, rows)[0] for _, text in aggregate.aggregates if isinstance(text, str)]
+    return frozenset(argument for call in calls for argument in risky_arguments(call))
 
 
 def _can_throw(item: Any) -> bool:

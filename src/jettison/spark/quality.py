@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, Observation
 
 from jettison.network.graph import Graph, arc_head
 from jettison.network.operators import Source
-from jettison.network.slices import results_above
+from jettison.network.slices import waits_above
 from jettison.plan.counted import counted_shares
 from jettison.plan.plan import Plan, Semantic
 from jettison.spark.compile import Compiler, arc_metrics
@@ -51,7 +51,7 @@ def with_counted_shares(
     before: dict[str, ValueSample] = {}
     for arc in arcs:
         tail, inner, _ = arc.rpartition(">")
-        if inner and (results_above(graph, tail)[0] or graph.stream_joins):
+        if inner and waits_above(graph, tail):
             continue  # what waits in state is not in this batch
         if inner:
             row = compiler.operator(tail).selectExpr(*arc_metrics(graph, arc, passes(arc, plan) or ALL, mask)).first()

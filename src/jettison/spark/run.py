@@ -416,7 +416,8 @@ class Run:
             if self._shadow is not None and would is not None:
                 self._shadow.resume(would)
         ready = time.monotonic()
-        shown = self._with_counted_shares(raw, batch, plan, reading)
+        count_shares = partial(self._with_counted_shares, raw, batch, plan, reading)
+        shown = with_care(self._runner.known, count_shares, _log.warning)
         measured = self._runner.run(raw, batch, shown, rows)
         ended = time.monotonic()
         overhead_ms = self._bookkeeping_ms.get() or 0.0

@@ -183,13 +183,14 @@ class BatchSlices:
         """Aggregates that give nothing in this batch, whatever comes in."""
         return frozenset(name for name in self._members if not self._marks.may_close(name, self._oldest_us(name)))
 
-    def __call__(self, group: SliceGroup, inputs: Inputs) -> dict[str, DataFrame]:
-        """Keep what comes to a group; the results of its aggregates."""
+    def __call__(self, group: SliceGroup, inputs: Inputs, tried: bool = False) -> dict[str, DataFrame]:
+        """Keep what comes to a group, whose arguments were `tried` first or not; the results of its aggregates."""
         shape = self._state.shapes[group.name]
+        arriving = shape.of_tried_rows() if tried else shape
         base = self._bases[group.name]
         self._began[group.name] = time.perf_counter()
         self._writing[group.name] = [
-            self._store.submit(self._append, shape, f"{self._batch}-{index}", names, rows)
+            self._store.submit(self._append, arriving, f"{self._batch}-{index}", names, rows)
             for index, (names, rows) in enumerate(inputs.items())
         ]
         self._merging[group.name] = [

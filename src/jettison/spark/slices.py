@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
 from jettison.errors import NetworkError, StartError
-from jettison.network.aggregates import Call, Recipe, parse_call, recipe
+from jettison.network.aggregates import Recipe, recipe
 from jettison.network.estimate_context import COLUMN as CONTEXT
 from jettison.network.estimate_context import Context, fact, facts_sql
 from jettison.network.estimates import HIGH, LOW, MORE, WEIGHT, Estimate, estimate
@@ -24,6 +24,7 @@ from jettison.network.user_aggregates import Own, encoding_label, with_functions
 from jettison.network.windows import END, START
 from jettison.spark.drops import HIDDEN, IDENTITY, TIME, changing
 from jettison.spark.reasons import reason_of
+from jettison.spark.tried import trying, typed_call
 from jettison.spark.user_functions import own_columns
 from jettison.spark.user_values import takes_from_python
 
@@ -47,7 +48,8 @@ class Shape:
     of a result, and `used` those of partials; `schema` is that of slices as they are kept. A column is called after
     what is in it: slices stay readable when an aggregate joins or leaves the group. Of aggregates of the user's own,
     which SQL cannot say, the texts are names, and `parsed` has their columns; `failing` says by aggregate why a window
-    failed. `contexts` has, by column that is estimated, what is observed of new slices.
+    failed. `contexts` has, by column that is estimated, what is observed of new slices. `tried` has, by column of
+    partials whose arguments may throw, the same aggregate of tried values.
     """
 
     group: SliceGroup
@@ -58,6 +60,12 @@ class Shape:
     failing: Mapping[str, str] = field(default_factory=dict)
     contexts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     parsed: dict[str, Column] = field(default_factory=dict, compare=False, repr=False)
+    tried: Mapping[str, str] = field(default_factory=dict)
+
+    def of_tried_rows(self) -> Shape:
+        """The same slices, of rows whose arguments were tried first."""
+        partials = {name: (self.tried.get(name, sql), merge) for name, (sql, merge) in self.partials.items()}
+        return replace(self, partials=partials)
 
     def sql(self, text: str) -> Column:
         """A SQL text that is the same in every batch as a Column, parsed once."""
@@ -90,7 +98,14 @@ def shape_of(group: SliceGroup, rows: DataFrame) -> Shape:
         )
     made = columns_of(group.members, rows, _ORDER)
     shape = Shape(
-        group, made.partials, made.finals, made.used, failing=made.failing, contexts=made.contexts, parsed=made.parsed
+        group,
+        made.partials,
+        made.finals,
+        made.used,
+        failing=made.failing,
+        contexts=made.contexts,
+        parsed=made.parsed,
+        tried=made.tried,
     )
     kept = kept_slices(shape, sliced(shape, rows))
     return replace(shape, partials=of_same_types(made.partials, kept.schema), schema=kept.schema)
@@ -106,6 +121,7 @@ class Made:
     failing: dict[str, str]
     contexts: dict[str, dict[str, str]]
     parsed: dict[str, Column]
+    tried: dict[str, str]
 
 
 def of_same_types(partials: Mapping[str, tuple[str, str]], schema: StructType) -> dict[str, tuple[str, str]]:
@@ -125,6 +141,7 @@ def columns_of(members: Sequence[Aggregate | CountAggregate], rows: DataFrame, o
     failing: dict[str, str] = {}
     contexts: dict[str, dict[str, str]] = {}
     parsed: dict[str, Column] = {}
+    tried: dict[str, str] = {}
     for member in members:
         results = _analysed(member, rows)
         made, columns, intervals, reasons = [], [ROWS], list[str](), list[Column]()
@@ -141,8 +158,12 @@ def columns_of(members: Sequence[Aggregate | CountAggregate], rows: DataFrame, o
                 reasons.append(parsed[f"{own.label} failed"])
                 continue
             kind = results.schema[name].dataType.simpleString()
-            how: Recipe | Estimate
-            how = _estimate(member, text, rows, kind) if estimated else _recipe(member, text, rows, order)
+            how, safe = _ways(member, text, rows, order, kind if estimated else None)
+            tried |= {
+                _column(partial.sql): same.sql
+                for partial, same in zip(how.partials, safe.partials, strict=True)
+                if partial.sql != same.sql
+            }
             names = [_column(partial.sql) for partial in how.partials]
             columns += names
             for partial, column in zip(how.partials, names, strict=True):
@@ -162,7 +183,7 @@ def columns_of(members: Sequence[Aggregate | CountAggregate], rows: DataFrame, o
         if reasons:
             failing[member.name] = f"{member.name} failed"
             parsed[failing[member.name]] = F.coalesce(*reasons).alias(FAILED)
-    return Made(partials, finals, used, failing, contexts, parsed)
+    return Made(partials, finals, used, failing, contexts, parsed, tried)
 
 
 def sliced(shape: Shape, rows: DataFrame) -> DataFrame:
@@ -269,23 +290,17 @@ def _own(aggregate: Aggregate | CountAggregate, name: str, own: Own, order: str,
     return _Named(column, label)
 
 
-def _recipe(aggregate: Aggregate | CountAggregate, text: str, rows: DataFrame, order: str) -> Recipe:
-    call: Call = parse_call(f"aggregate {aggregate.name!r}", text)
+def _ways(
+    aggregate: Aggregate | CountAggregate, text: str, rows: DataFrame, order: str, estimated: str | None
+) -> tuple[Recipe | Estimate, Recipe | Estimate]:
+    """How an aggregate is computed, of rows and of tried rows; `estimated` is the type of an estimated result."""
+    call, kind = typed_call(aggregate, text, rows)
+    if estimated is not None:
+        return estimate(call, kind, estimated), estimate(trying(call), kind, estimated)
     try:
-        return recipe(call, _kind(call, rows), order)
+        return recipe(call, kind, order), recipe(trying(call), kind, order)
     except NetworkError as error:
         raise StartError(f"aggregate {aggregate.name!r}: {text!r}: {error}") from error
-
-
-def _estimate(aggregate: Aggregate | CountAggregate, text: str, rows: DataFrame, gives: str) -> Estimate:
-    call = parse_call(f"aggregate {aggregate.name!r}", text)
-    return estimate(call, _kind(call, rows), gives)
-
-
-def _kind(call: Call, rows: DataFrame) -> str:
-    """The type of a call's first argument."""
-    first = call.arguments[0]
-    return "" if first == "*" else rows.select(F.expr(first).alias("x")).schema["x"].dataType.simpleString()
 
 
 def _analysed(aggregate: Aggregate | CountAggregate, rows: DataFrame) -> DataFrame:
