@@ -144,6 +144,15 @@ class Schedule:
         """The segments that judge a group."""
         return self.groups.get(group, self.segments)
 
+    @property
+    def drops(self) -> bool:
+        """Whether any window goes.
+
+        >>> Schedule((Segment(4, drop_share=0.0, gap=3, seed="delays"),)).drops
+        False
+        """
+        return any(each.drop_share > 0 for segments in (self.segments, *self.groups.values()) for each in segments)
+
     def to_dict(self) -> dict[str, Any]:
         content: dict[str, Any] = {"segments": [asdict(segment) for segment in self.segments]}
         if self.groups:

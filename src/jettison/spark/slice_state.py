@@ -314,7 +314,7 @@ class BatchSlices:
     def _counts_unneeded(self, member: str, of: tuple[str, ...]) -> bool:
         """Whether rows are counted of which no window is kept; not of very many slices, for that takes time."""
         fate = self.fates.get(member)
-        return fate is not None and self._state.of_late.get(of, 0) <= _COUNTABLE
+        return fate is not None and fate.schedule.drops and self._state.of_late.get(of, 0) <= _COUNTABLE
 
     def _few(self, shape: Shape, of: tuple[str, ...]) -> bool:
         """Whether slices come to the driver: there were few of late, and if there are as many as rows, it bears them.
