@@ -143,6 +143,10 @@ class Presence:
         """Whether what was recorded of an operator after a batch is its own: it was watching then."""
         return name not in self._entries or self._entries[name].watch.from_batch <= batch
 
+    def watched_before(self, name: str, batch: int) -> bool:
+        """Whether an operator has kept something in a batch before this one."""
+        return name in self._entries and self._entries[name].watch.from_batch < batch
+
     def watch(self, name: str) -> Watch:
         return self._entries[name].watch if name in self._entries else Watch()
 

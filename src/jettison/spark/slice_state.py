@@ -91,6 +91,7 @@ class SliceState:
         self.store = SliceStore(spark, folder, path, shapes, threads=2, called="jettison-slices", folders=folders)
         self.of_late: dict[tuple[str, ...], int] = {}
         """How many slices the rows that come to some aggregates made of late, in this run."""
+        self._checked: set[str] = set()
         for name, shape in shapes.items():
             if presence is None or any(presence.keeps(member.name) for member in shape.group.members):
                 check_shape(self.store.logs[name].latest(), shape.told(), presence)
@@ -119,6 +120,12 @@ class SliceState:
         more, or that began anew since."""
         record = self.store.logs[name].latest(batch)
         members = [member.name for member in self.shapes[name].group.members]
+        watched = self.presence is not None and any(self.presence.watched_before(each, batch) for each in members)
+        if watched and (record is None or record.batch != batch - 1):  # every batch leaves one
+            raise self.store.logs[name].gone(batch - 1)
+        if record is not None and name not in self._checked:
+            self.store.check_parts(name, record.parts)
+        self._checked.add(name)
         if record is not None and self.presence is not None:
             members = [member for member in members if self.presence.known_in(member, record.batch)]
         return still_wanted(record, members)

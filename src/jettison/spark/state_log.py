@@ -78,6 +78,19 @@ class StateLog(Generic[R]):
         write_sealed(self._folder, f"{self._name}/{record.batch}.json", record.to_json())
         self._last = record
 
+    def _of(self, batch: int, record: R) -> R:
+        if record.batch != batch:
+            raise ValueError(f"it is that of batch {record.batch}")
+        return record
+
+    def gone(self, batch: int) -> CheckpointError:
+        """What to raise when the record after a batch is missing."""
+        place = f"{self._folder.path}/{self._name}/{batch}.json"
+        return CheckpointError(
+            f"{self._kind} {self._name!r}: {place}, what it keeps after batch {batch}, is gone. Restore it from a "
+            f"copy, or start with a new checkpoint: results would be wrong without it."
+        )
+
     def _read(self, batch: int) -> R:
         name = f"{self._name}/{batch}.json"
         try:
@@ -89,7 +102,7 @@ class StateLog(Generic[R]):
             what = f"what {self._kind} {self._name!r} keeps after batch {batch}"
             raise damaged(self._folder, name, what, error, remedy) from error
         try:
-            return self._from_json(text)
+            return self._of(batch, self._from_json(text))
         except (ValueError, KeyError, TypeError) as error:
             raise CheckpointError(
                 f"{self._kind} {self._name!r}: what the checkpoint keeps in {self._name}/{batch}.json is no record of "
