@@ -80,7 +80,8 @@ def test_where_nothing_is_dropped_large_numbers_and_decimals_are_exact(spark: Sp
     hand = Hand(spark, tmp_path, net)
     rows: list[Row] = [(2**53 + 1, S, 0, "cab", 1.0), (2**54, S, 1, "cab", 1.0), (2, S, 1, "cab", 1.0)]
     hand.run(0, rows)
-    hand.run(1, [(n, 2 * S, 2, "cab", 1.0) for n in range(100)], Plan({"trips": Random(0.5)}))
+    thinned = Stratified(("zone",), 0.5, ((_hash_of(spark, 2), 0.5),), 1.0)  # the other zones lose nothing
+    hand.run(1, [(n, 2 * S, 2, "cab", 1.0) for n in range(100)], Plan({"trips": thinned}))
     hand.run(2, [(1, 30 * S, 0, "cab", 1.0)])
     hand.run(3, [])
     found = {row.zone: row.asDict() for row in hand.sinks["table"].rows}
@@ -127,6 +128,50 @@ def test_ends_are_null_where_too_few_rows_tell_them(spark: SparkSession, tmp_pat
             assert (row["fares"], row["fares_low"]) == (0, 0.0)
             high = 1.5 * 1.96**2
             assert row["fares_high"] == pytest.approx(high, rel=0.001), "none of many, each of which stands for two"
+
+
+def test_trust_4_a_group_that_lost_all_rows_of_a_batch_is_not_exact(spark: SparkSession, tmp_path: Path) -> None:
+    """Batch 0 is whole, batch 1 keeps 2 % of all rows or of zone 1 alone, and drops every row that it has. Before,
+    `1 [1, 1]` was said of counts that are 2. Now results are exact only if they cannot have lost a row."""
+    share, whole = 0.02, [(zone, 1000, zone, "cab", 7.0) for zone in (0, 1)]
+    drops = {"random": Random(share), "by group": Stratified(("zone",), share, ((_hash_of(spark, 1), share),), 1.0)}
+    for called, drop in drops.items():
+        hand = Hand(spark, tmp_path / called, network())
+        hand.run(0, whole)
+        many = frame_of(spark, [(n, 2 * S, n % 2, "cab", 7.0) for n in range(10, 50)])
+        dropped = many.selectExpr("*", identity_of(["trip"])).where(f"NOT ({keeps('trips', drop)})").collect()
+        gone = [
+            next(row.trip for row in dropped if row.trip % 2 == zone)
+            for zone in ((0, 1) if drop == Random(share) else (1,))
+        ]
+        hand.run(1, [(trip, 2 * S, trip % 2, "cab", 7.0) for trip in gone], Plan({"trips": drop}))
+        hand.run(2, [(100 + zone, 30 * S, zone, "cab", 7.0) for zone in (0, 1)])
+        hand.run(3, [(200 + zone, 50 * S, zone, "cab", 7.0) for zone in (0, 1)])
+        once = delivered(hand)
+        hand = hand.again()
+        hand.sinks["table"].batches.pop(3)
+        hand.run(3, [(200 + zone, 50 * S, zone, "cab", 7.0) for zone in (0, 1)])
+        assert delivered(hand) == once, "a repeated batch says the same"
+        hand.run(4, [(300, 90 * S, 0, "cab", 7.0)])
+        hand.run(5, [])
+        found = delivered(hand)
+        hand.close()
+        for zone in (0, 1):
+            row = found[zone, 0.0]
+            assert (row["n"], row["total"], row["mean"]) == (1, 7.0, 7.0)
+            if zone == 0 and called == "by group":
+                assert all(row[f"{name}_low"] == row[f"{name}_high"] == row[name] for name in AGGREGATES)
+                continue
+            for name in ("n", "fares", "dear"):
+                assert row[f"{name}_low"] == row[name]
+                assert row[f"{name}_high"] == pytest.approx(row[name] + 1.96**2 * (1 / share - 0.5), rel=0.001)
+            assert [row[f"{name}_{end}"] for name in ("total", "mean") for end in ("low", "high")] == [None] * 4
+            later = found[zone, 50.0]
+            assert all(later[f"{name}_low"] == later[f"{name}_high"] == later[name] for name in AGGREGATES)
+
+
+def _hash_of(spark: SparkSession, zone: int) -> int:
+    return int(spark.sql(f"SELECT {group_hash([str(zone)])} AS h").collect()[0].h)
 
 
 def test_estimates_are_of_the_kept_rows_by_their_weight(hand: Hand) -> None:

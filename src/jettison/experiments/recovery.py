@@ -5,8 +5,8 @@ then left to finish. It drops rows by chance and has windows, a join of streams,
 From the plans and offsets that it logged the same batches are run once more, undisturbed, and the outputs are compared:
 a row that is missing is lost, one that is there too often is doubled. What is wrong is told without either run: windows
 and pairs must be those that Spark itself finds among all rows that were read, and so must estimates that claim to be
-exact (`estimates_wrongly_exact` says how many of the wrong ones are such: a kill has no part in them). The next process starts Spark while the one before it runs, so
-that a kill takes some seconds.
+exact (`estimates_wrongly_exact` says how many of the wrong ones are such: a kill has no part in them). The next process
+starts Spark while the one before it runs, so that a kill takes some seconds.
 """
 
 from __future__ import annotations
