@@ -263,10 +263,10 @@ def test_recovery(spark: SparkSession, tmp_path: Path) -> None:
     result = recovery.run(quick=True, say=quiet)
     assert result.metrics["kills"] == 2
     assert result.metrics["rows_compared"] > 0
-    assert [result.metrics[word] for word in ("lost", "doubled", "plans_differ")] == [0, 0, 0]
-    # estimates that claim to be exact and are not: decision record 16 says when, with or without kills
-    assert result.metrics["wrong"] == result.metrics["estimates_wrongly_exact"]
-    assert all(held for claim, held in result.checks.items() if claim != "nothing is wrong"), result.checks
+    assert [result.metrics[word] for word in ("lost", "doubled", "wrong", "plans_differ")] == [0, 0, 0, 0]
+    # how much is compared depends on how far a slow machine gets
+    depends = "windows, pairs and estimates are among what is compared"
+    assert all(held for claim, held in result.checks.items() if claim != depends), result.checks
     drawn(result, tmp_path)
 
 

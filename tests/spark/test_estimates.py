@@ -80,7 +80,8 @@ def test_where_nothing_is_dropped_large_numbers_and_decimals_are_exact(spark: Sp
     hand = Hand(spark, tmp_path, net)
     rows: list[Row] = [(2**53 + 1, S, 0, "cab", 1.0), (2**54, S, 1, "cab", 1.0), (2, S, 1, "cab", 1.0)]
     hand.run(0, rows)
-    hand.run(1, [(n, 2 * S, 2, "cab", 1.0) for n in range(100)], Plan({"trips": Random(0.5)}))
+    thinned = Stratified(("zone",), 0.5, ((_hash_of(spark, 2), 0.5),), 1.0)  # the other zones lose nothing
+    hand.run(1, [(n, 2 * S, 2, "cab", 1.0) for n in range(100)], Plan({"trips": thinned}))
     hand.run(2, [(1, 30 * S, 0, "cab", 1.0)])
     hand.run(3, [])
     found = {row.zone: row.asDict() for row in hand.sinks["table"].rows}
@@ -127,6 +128,49 @@ def test_ends_are_null_where_too_few_rows_tell_them(spark: SparkSession, tmp_pat
             assert (row["fares"], row["fares_low"]) == (0, 0.0)
             high = 1.5 * 1.96**2
             assert row["fares_high"] == pytest.approx(high, rel=0.001), "none of many, each of which stands for two"
+
+
+def test_trust_4_a_group_that_lost_all_rows_of_a_batch_is_not_exact(spark: SparkSession, tmp_path: Path) -> None:
+    """Batch 0 is whole, batch 1 drops every row that it has of zones 1 and 2, and cannot drop any of zone 0. Before,
+    `1 [1, 1]` was said of counts that are 2."""
+    zones, shares = range(3), {0: 1.0, 1: 0.02, 2: 0.05}
+    drop = Stratified(("zone",), 0.05, tuple((_hash_of(spark, zone), shares[zone]) for zone in (0, 1)), shares[2])
+    judged = frame_of(spark, [(n, 2 * S, n % 3, "cab", 7.0) for n in range(9, 60)]).selectExpr(
+        "*", identity_of(["trip"])
+    )
+    dropped = judged.where(f"NOT ({keeps('trips', drop)})").collect()
+    gone: list[Row] = [(next(row.trip for row in dropped if row.zone == z), 2 * S, z, "cab", 7.0) for z in (1, 2)]
+    batches: list[list[Row]] = [
+        [(100 * n + z, at, z, "cab", 7.0) for z in zones] for n, at in enumerate((S, 30 * S, 50 * S))
+    ]
+    hand = Hand(spark, tmp_path, network())
+    hand.run(0, batches[0])
+    hand.run(1, gone, Plan({"trips": drop}))
+    hand.run(2, batches[1])
+    hand.run(3, batches[2])
+    once = delivered(hand)
+    hand = hand.again()
+    hand.sinks["table"].batches.pop(3)
+    hand.run(3, batches[2])
+    assert delivered(hand) == once, "a repeated batch says the same"
+    hand.run(4, [(999, 90 * S, 0, "cab", 7.0)])
+    hand.run(5, [])
+    found = delivered(hand)
+    hand.close()
+    for zone, share in shares.items():
+        row, later = found[zone, 0.0], found[zone, 50.0]
+        assert (row["n"], row["total"], row["mean"]) == (1, 7.0, 7.0)
+        for exact in (row, later) if share == 1 else (later,):
+            assert all(exact[f"{name}_low"] == exact[f"{name}_high"] == exact[name] for name in AGGREGATES)
+        if share < 1:
+            for name in ("n", "fares", "dear"):
+                assert row[f"{name}_low"] == row[name]
+                assert row[f"{name}_high"] == pytest.approx(row[name] + 1.96**2 * (1 / share - 0.5), rel=0.001)
+            assert [row[f"{name}_{end}"] for name in ("total", "mean") for end in ("low", "high")] == [None] * 4
+
+
+def _hash_of(spark: SparkSession, zone: int) -> int:
+    return int(spark.sql(f"SELECT {group_hash([str(zone)])} AS h").collect()[0].h)
 
 
 def test_estimates_are_of_the_kept_rows_by_their_weight(hand: Hand) -> None:
@@ -186,9 +230,10 @@ def _known(batches: list[list[Any]]) -> Context:
 
 def test_a_window_without_thinned_rows_is_exact_beside_one_that_has_some(hand: Hand) -> None:
     hand.run(0, [(n, n * 1000, 0, "cab", 7.0) for n in range(100)])
-    hand.run(1, [(1000 + n, 12 * S + n, 0, "cab", 7.0) for n in range(100)], Plan({"trips": Random(0.5)}))
-    hand.run(2, [(9999, 40 * S, 0, "cab", 1.0)])
-    hand.run(3, [])
+    hand.run(1, [(500, 15 * S, 1, "cab", 7.0)])  # with it the first window closes: drops cannot touch it any more
+    hand.run(2, [(1000 + n, 12 * S + n, 0, "cab", 7.0) for n in range(100)], Plan({"trips": Random(0.5)}))
+    hand.run(3, [(9999, 40 * S, 0, "cab", 1.0)])
+    hand.run(4, [])
     found = delivered(hand)
     assert found[0, 0.0]["n"] == found[0, 0.0]["n_low"] == found[0, 0.0]["n_high"] == 100
     later = found[0, 10.0]

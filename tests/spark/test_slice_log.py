@@ -8,17 +8,21 @@ import pytest
 
 from jettison.errors import CheckpointError
 from jettison.network.estimate_context import Context
-from jettison.spark.slice_log import SliceRecord, check_shape
+from jettison.plan.thinning import GroupShares, Thinned
+from jettison.spark.slice_log import SliceRecord, check_shape, still_wanted
 
 pytestmark = pytest.mark.core
 
 
 def test_what_is_known_of_values_is_kept_to_the_last_bit() -> None:
     known = {"fare": Context(0.1 + 0.2, 1e300, 5e-324, 1.0, 0.0, 2.0, 3.0, -1e-17, 1 / 3)}
-    record = SliceRecord(7, {"busy": "windows"}, context=known)
+    thinned = {"busy": (Thinned(GroupShares(("zone",), ((-(2**63), 1 / 3),), 0.1), None, 7),)}
+    record = SliceRecord(7, {"busy": "windows"}, context=known, thinned=thinned)
     assert SliceRecord.from_json(record.to_json()) == record
-    before = {name: value for name, value in json.loads(record.to_json()).items() if name != "context"}
-    assert SliceRecord.from_json(json.dumps(before)).context == {}, "a record from before there was any"
+    before = {name: value for name, value in json.loads(record.to_json()).items() if name not in ("context", "thinned")}
+    old = SliceRecord.from_json(json.dumps(before))
+    assert (old.context, old.thinned) == ({}, {}), "a record from before there was any"
+    assert still_wanted(record, ["other"]) == SliceRecord(7, {"busy": "windows"}, context=known)
 
 
 def test_trust_4_slices_without_what_intervals_need_are_refused_by_name() -> None:

@@ -25,7 +25,9 @@ not at all keeps c: it cannot know.
 
 q is 1.96 for a count; for sums and averages, whose variance is itself known from few rows only, it is Student's
 quantile. Of fewer than two rows that stand for others no variance is known: then both ends of a sum and of an average
-are null. They are null too where no value other than 0 was ever seen. Equal ends mean exact.
+are null. They are null too where no value other than 0 was ever seen. Equal ends mean exact: where a batch may have
+dropped all rows of a group (`plan.thinning`), a count's upper end is that for rows of that weight, the ends of sums and
+averages are null.
 
 >>> how = estimate(Call("count", ("*",)), "", "bigint")
 >>> how.partials[2].sql
@@ -44,6 +46,9 @@ from jettison.network.user_aggregates import Own
 
 WEIGHT = "_jt_weight"
 """The hidden column of a row that says how many rows it stands for."""
+MISSED = "_jt_missed"
+"""The hidden column of results, while they are made: the weight of rows that may have been missed although no row tells
+of a drop; 1 where there are none."""
 LOW, HIGH = "_low", "_high"
 ESTIMABLE = ("count", "count_if", "sum", "avg", "mean")
 
@@ -118,12 +123,12 @@ def _count(call: Call, gives: str) -> Estimate:
         counted = call.arguments[0] if call.function == "count_if" else there
         plain = f"{call.function}({', '.join(call.arguments)})"
         sums = [plain, *(f"sum(IF({counted}, {each}, NULL))" for each in (f"{WEIGHT} - 1", _A))]
-    rows = "(#0 + coalesce(#1, 0D))"
-    given = {"t": rows, "v": "coalesce(#2, 0D)", "q": f"{_Q}D", "w": "#3 - 1"}
+    rows, heaviest = "(#0 + coalesce(#1, 0D))", f"greatest(coalesce(#3, 1D), {MISSED})"
+    given = {"t": rows, "v": "coalesce(#2, 0D)", "q": f"{_Q}D", "w": f"{heaviest} - 1"}
     bends = {"d": "coalesce(try_divide(s.v, s.t), 0D)", "u": "s.w + 0.5D", "o": "1D"}
     ends = _ends(given, bends, _ENDS, {"low": "greatest(s.low, double(#0))"})
     value = f"IF(coalesce(#1, 0D) = 0, #0, CAST(round({rows}) AS {gives}))"
-    low, high = (f"IF(coalesce(#3, 1D) > 1, {end}, double(#0))" for end in ends)
+    low, high = (f"IF({heaviest} > 1, {end}, double(#0))" for end in ends)
     return Estimate((*_summed(sums), Partial(most, "max(#3)")), value, low, high)
 
 
@@ -265,7 +270,8 @@ def _of_thinned(
     """The plain aggregate where every row stands for itself alone, else its estimate, with ends if two rows or more
     tell them. Both are cast before one is chosen: a double would not hold all that the plain one does."""
     whole, exact = f"coalesce({more}, 0D) = 0", f"try_cast({plain} AS {gives})"
-    low, high = (f"CASE WHEN {whole} THEN double({exact}) WHEN {thinned} > 1 THEN {end} END" for end in ends)
+    known = f"IF({MISSED} > 1, NULL, double({exact}))"
+    low, high = (f"CASE WHEN {whole} THEN {known} WHEN {thinned} > 1 THEN {end} END" for end in ends)
     # a double may be NaN, or more than the type holds: then there is no value
     return Estimate(_summed(partials), f"IF({whole}, {exact}, try_cast({estimated} AS {gives}))", low, high)
 

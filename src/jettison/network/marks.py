@@ -100,6 +100,10 @@ class BatchMarks:
         """The largest event time of all batches before this one, shed rows included; None before the first."""
         return self._largest_us(self._before)
 
+    def largest_us(self, name: str) -> int | None:
+        """The same of an aggregate by itself."""
+        return self._before[name].largest_us
+
     @property
     def apart(self) -> bool:
         """Whether some aggregates have no source in common with others."""

@@ -21,6 +21,7 @@ from jettison.network.slices import readers_below
 from jettison.plan.delivered import windows_of_batch, without_withheld
 from jettison.plan.plan import Plan
 from jettison.plan.reasons import reason_on
+from jettison.plan.thinning import shares_above
 from jettison.plan.window_arcs import WindowArcs
 from jettison.spark.aside import ShedSinks, put_aside, raw_aside, rows_aside
 from jettison.spark.compile import Compiler
@@ -71,6 +72,7 @@ class BatchRunner:
         self._presence = presence
         self._window_arcs = WindowArcs(graph)
         self._sight = Sight()
+        self._estimated = [each for each in graph.aggregates if each.estimated]
         self.shared: frozenset[str] = frozenset()
         self.known = Known()
         jobs = len(graph.outputs) + len(self._on_shed.sinks)
@@ -113,6 +115,7 @@ class BatchRunner:
             ):  # one stream may be far ahead of what another has reached
                 sight_us = None
             slices.fates = plan.fates
+            slices.shares = {each.name: shares_above(self._graph, plan, each) for each in self._estimated}
             closing = windows_of_batch(self._graph, plan, slices.marks, slices.oldest_us())
             plan = for_batch(self._window_arcs, plan, slices.marks, sight_us)
         drops_ms = 1000 * (time.perf_counter() - asked)

@@ -16,6 +16,7 @@ from jettison.network.band import Part
 from jettison.network.estimate_context import Context
 from jettison.network.marks import Mark
 from jettison.network.user_aggregates import pickled_before
+from jettison.plan.thinning import Thinned
 from jettison.spark.presence import Presence
 
 
@@ -34,7 +35,7 @@ class SliceRecord:
     """A group's state after a batch; `shape` says in words what slices hold and which windows are made of them.
 
     `unwanted` names parts that were kept for aggregates that are declared no more: they go with the next record.
-    `context` has what is known of the values of estimated columns.
+    `context` has what is known of the values of estimated columns, `thinned` by aggregate when its rows were dropped.
     """
 
     batch: int
@@ -45,6 +46,7 @@ class SliceRecord:
     before: int | None = None
     unwanted: tuple[str, ...] = ()
     context: Mapping[str, Context] = field(default_factory=dict)
+    thinned: Mapping[str, tuple[Thinned, ...]] = field(default_factory=dict)
 
     def to_json(self) -> str:
         return json.dumps({name: value for name, value in asdict(self).items() if name != "unwanted"})
@@ -55,8 +57,9 @@ class SliceRecord:
         marks = {name: Mark(**each) for name, each in content["marks"].items()}
         parts = tuple(SlicePart(**{**each, "of": tuple(each["of"])}) for each in content["parts"])
         context = {name: Context(**each) for name, each in content.get("context", {}).items()}
-        gone = tuple(content["gone"])
-        return cls(content["batch"], content["shape"], marks, parts, gone, content["before"], context=context)
+        thinned = {name: tuple(map(Thinned.from_dict, each)) for name, each in content.get("thinned", {}).items()}
+        made = cls(content["batch"], content["shape"], marks, parts, tuple(content["gone"]), content["before"])
+        return replace(made, context=context, thinned=thinned)
 
 
 def still_wanted(record: SliceRecord | None, names: Collection[str]) -> SliceRecord | None:
@@ -66,7 +69,9 @@ def still_wanted(record: SliceRecord | None, names: Collection[str]) -> SliceRec
     parts = [replace(part, of=tuple(name for name in part.of if name in names)) for part in record.parts]
     unwanted = tuple(part.name for part in parts if not part.of)
     marks = {name: mark for name, mark in record.marks.items() if name in names}
-    return replace(record, marks=marks, parts=tuple(part for part in parts if part.of), unwanted=unwanted)
+    thinned = {name: each for name, each in record.thinned.items() if name in names}
+    kept = tuple(part for part in parts if part.of)
+    return replace(record, marks=marks, parts=kept, unwanted=unwanted, thinned=thinned)
 
 
 def check_shape(last: SliceRecord | None, told: Mapping[str, str], presence: Presence | None = None) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
 
@@ -27,6 +27,7 @@ from jettison.network.slices import SliceGroup
 from jettison.network.watching import withheld
 from jettison.plan.group_gaps import named_groups
 from jettison.plan.plan import Fate
+from jettison.plan.thinning import GroupShares, thinned_after
 from jettison.spark.files import Folder
 from jettison.spark.groups import group_metrics, group_sample, named_metrics, named_sample
 from jettison.spark.observed import observed
@@ -173,6 +174,8 @@ class BatchSlices:
         self.groups: dict[str, GroupSample] = {}
         self.fates: Mapping[str, Fate] = {}
         """Which windows the plan of this batch keeps, by aggregate."""
+        self.shares: Mapping[str, tuple[GroupShares, ...]] = {}
+        """What the plan of this batch keeps by chance, by estimated aggregate."""
         self.timeless_in: dict[str, int] = {}
         self.unneeded: dict[str, int] = {}
 
@@ -260,7 +263,8 @@ class BatchSlices:
         if found:
             base = self._bases[shape.group.name]
             context = {} if base is None else base.context
-            made = results(shape, member, self._read(shape, found), closing, context)
+            thinned = () if base is None else base.thinned.get(member.name, ())
+            made = results(shape, member, self._read(shape, found), closing, context, thinned)
             return self._failing.watched(member.name, made) if member.name in shape.failing else made
         return self._store.no_results(
             member.name,
@@ -392,9 +396,20 @@ class BatchSlices:
         gone = names - {part.name for part in live}
         context = remembered({} if base is None else base.context, [each.context for each in written])
         before_this = None if base is None else base.batch
-        return SliceRecord(
-            self._batch, shape.told(), marks, tuple(live), tuple(sorted(gone)), before_this, context=context
-        )
+        thinned = {
+            member.name: thinned_after(
+                () if base is None else base.thinned.get(member.name, ()),
+                self.shares.get(member.name, ()),
+                self._marks.late_before_us(member.name),
+                (self._marks.largest_us(member.name), marks[member.name].largest_us),
+                self._marks.open_us(member.name),
+            )
+            for member in shape.group.members
+            if member.estimated
+        }
+        thinned = {name: entries for name, entries in thinned.items() if entries}
+        record = SliceRecord(self._batch, shape.told(), marks, tuple(live), tuple(sorted(gone)), before_this)
+        return replace(record, context=context, thinned=thinned)
 
     def _needed_us(self, names: Iterable[str]) -> int | None:
         """The first slice that a later batch may need, for any of these aggregates."""

@@ -16,13 +16,15 @@ from jettison.errors import NetworkError, StartError
 from jettison.network.aggregates import Recipe, recipe
 from jettison.network.estimate_context import COLUMN as CONTEXT
 from jettison.network.estimate_context import Context, fact, facts_sql
-from jettison.network.estimates import HIGH, LOW, MORE, WEIGHT, Estimate, estimate
+from jettison.network.estimates import HIGH, LOW, MISSED, MORE, WEIGHT, Estimate, estimate
 from jettison.network.operators import Aggregate, CountAggregate
 from jettison.network.schema import quoted
 from jettison.network.slices import SliceGroup
 from jettison.network.user_aggregates import Own, encoding_label, with_functions
 from jettison.network.windows import END, START
+from jettison.plan.thinning import Thinned, touching
 from jettison.spark.drops import HIDDEN, IDENTITY, TIME, changing
+from jettison.spark.missed import missed_sql
 from jettison.spark.reasons import reason_of
 from jettison.spark.tried import trying, typed_call
 from jettison.spark.user_functions import own_columns
@@ -213,11 +215,12 @@ def results(
     slices: DataFrame,
     closing: tuple[int, int] | None = None,
     context: Mapping[str, Context] | None = None,
+    thinned: Sequence[Thinned] = (),
 ) -> DataFrame:
     """The results of windows, from slices: of those that begin between two times, or of all.
 
     With aggregates of the user's own they have column FAILED, to be observed and left out. `context` says what is known
-    of estimated columns.
+    of estimated columns, `thinned` when rows of this aggregate may have been dropped.
     """
     window = aggregate.window
     first, last = (None, None) if closing is None else map(number, closing)
@@ -243,6 +246,9 @@ def results(
     grouped = _grouped(shape, started, _START)
     if shape.contexts:
         grouped = grouped.withColumn(CONTEXT, F.expr(facts_sql(list(shape.contexts), context or {}, ROWS)))
+    if aggregate.estimated:
+        entries = touching(thinned, closing, window.size_us)
+        grouped = grouped.withColumn(MISSED, F.expr(missed_sql(entries, _START, window.size_us, MORE_ROWS)))
     return grouped.select(*map(shape.sql, [*visible, *hidden, *failing]))
 
 
