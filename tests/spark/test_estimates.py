@@ -130,6 +130,7 @@ def test_ends_are_null_where_too_few_rows_tell_them(spark: SparkSession, tmp_pat
             assert row["fares_high"] == pytest.approx(high, rel=0.001), "none of many, each of which stands for two"
 
 
+@pytest.mark.long
 def test_trust_4_a_group_that_lost_all_rows_of_a_batch_is_not_exact(spark: SparkSession, tmp_path: Path) -> None:
     """Batch 0 is whole, batch 1 drops every row that it has of zones 1 and 2, and cannot drop any of zone 0. Before,
     `1 [1, 1]` was said of counts that are 2."""
