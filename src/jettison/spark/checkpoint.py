@@ -64,6 +64,11 @@ class Checkpoint:
             self._tidying = Tidying(self._folder, records, retention or Retention(), self.check_held)
             self._begun = max((int(name) for name in self.spark_folder.names("offsets") if name.isdigit()), default=-1)
             self._claim(graph)
+        except OSError as error:  # such as a full disk
+            self.close()
+            raise CheckpointError(
+                f"checkpoint {self.path!r} cannot be used: {error.strerror or error}. Mend that, and start again."
+            ) from error
         except BaseException:
             self.close()
             raise
@@ -169,6 +174,8 @@ class Checkpoint:
         if theirs is None:
             write_sealed(self._folder, "network.json", json.dumps(mine))
             return
+        if not isinstance(theirs, dict) or not {"network", "sources"} <= set(theirs):
+            raise CheckpointError(f"checkpoint: {self.path}/network.json does not say whose it is. {remedy}")
         if theirs["network"] != mine["network"]:
             raise CheckpointError(
                 f"checkpoint {self.path!r} belongs to network {theirs['network']!r}, not to {mine['network']!r}: "
@@ -229,6 +236,12 @@ def _lock(path: str) -> int | None:
         raise CheckpointError(
             f"checkpoint {path!r} is in use by {holder}: stop that run first, or give this one its own checkpoint."
         ) from error
-    os.ftruncate(handle, 0)
-    os.write(handle, f"process {os.getpid()}".encode())
+    try:
+        os.ftruncate(handle, 0)
+        os.write(handle, f"process {os.getpid()}".encode())
+    except OSError as error:
+        os.close(handle)
+        raise CheckpointError(
+            f"checkpoint {path!r} cannot be written to: {error.strerror}. Make room, and start again."
+        ) from error
     return handle

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlparse
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
@@ -82,12 +84,22 @@ def check_sinks(graph: Graph, sinks: Mapping[str, Any]) -> dict[str, Sink]:
     return {name: as_sink(name, sinks[name]) for name in names}
 
 
-def check_paths(sinks: Mapping[str, Sink | None]) -> None:
-    """A batch's folder is replaced as a whole: two sinks on one path would undo each other."""
+def check_paths(sinks: Mapping[str, Sink | None], checkpoint: str | None = None) -> None:
+    """A batch's folder is replaced as a whole: two sinks on one path would undo each other. What else is in a sink's
+    folder Spark takes for results when it reads them."""
     owners: dict[str, str] = {}
+    kept = None if checkpoint is None or urlparse(checkpoint).scheme else Path(checkpoint).absolute()
     for name, sink in sinks.items():
         if isinstance(sink, ParquetSink):
             path = sink.path.rstrip("/")
+            place = Path(path).absolute()
+            if not urlparse(path).scheme and place.exists() and not place.is_dir():
+                raise StartError(f"{name}: {path!r} is a file: give the path of a folder.")
+            if not urlparse(path).scheme and kept is not None and kept.is_relative_to(place):
+                raise StartError(
+                    f"{name} writes to {path!r}, and the checkpoint {checkpoint!r} is inside: results could not be read "
+                    f"any more. Give the checkpoint a folder of its own."
+                )
             if path in owners:
                 raise StartError(f"{owners[path]} and {name} both write to {path!r}: give each a path of its own.")
             owners[path] = name

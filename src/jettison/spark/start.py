@@ -159,7 +159,7 @@ def start(
     rejects_sink = None if rejects is None else as_sink("rejects", rejects)
     aside_sinks = {**{f"on_shed {n}": s for n, s in shed_sinks.sinks.items()}, "rejects": rejects_sink}
     written = {**{f"output {name!r}": sink for name, sink in chosen.items()}, **aside_sinks}
-    check_paths(written)
+    check_paths(written, None if checkpoint is None else str(checkpoint))
     tables = check_statics(graph, statics or {})
     kept = check_compiles(spark, graph, frames, tables, chosen)
     check_keys(graph, tables)
