@@ -36,7 +36,7 @@ def test_trust_13_a_disk_that_is_full_at_the_start_keeps_no_lock(
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "write", full)
-        with pytest.raises(CheckpointError, match="cannot be written to: No space left on device. Make room"):
+        with pytest.raises(CheckpointError, match=r"cannot be written to: No space left on device\. Make room"):
             checkpoint._lock(str(tmp_path))
     held = checkpoint._lock(str(tmp_path))
     assert held is not None

@@ -97,8 +97,8 @@ def check_paths(sinks: Mapping[str, Sink | None], checkpoint: str | None = None)
                 raise StartError(f"{name}: {path!r} is a file: give the path of a folder.")
             if not urlparse(path).scheme and kept is not None and kept.is_relative_to(place):
                 raise StartError(
-                    f"{name} writes to {path!r}, and the checkpoint {checkpoint!r} is inside: results could not be read "
-                    f"any more. Give the checkpoint a folder of its own."
+                    f"{name} writes to {path!r}, and the checkpoint {checkpoint!r} is inside: results could not be "
+                    f"read any more. Give the checkpoint a folder of its own."
                 )
             if path in owners:
                 raise StartError(f"{owners[path]} and {name} both write to {path!r}: give each a path of its own.")
