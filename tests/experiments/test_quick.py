@@ -281,20 +281,6 @@ def test_drift(spark: SparkSession, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_trust_20_some_hundred_tiny_batches_leave_nothing_behind(spark: SparkSession, tmp_path: Path) -> None:
-    """Windows, a join and shedding with a short retention; the JVM and batch times are judged at full length."""
-    result = soak.run(quick=True, say=quiet, batches=300)
-    assert result.metrics["batches"] >= 300
-    assert result.metrics["rss_growth"] <= 1.1
-    assert result.metrics["shedding_share"] > 0.5
-    files = {row["batches"]: row["files"] for row in result.rows}
-    # a hundred batches and the margin as single files, twice; Spark keeps those of a hundred batches, twice, with .crc
-    assert max(files.values()) < 1500, files
-    late = [count for batches, count in files.items() if batches > 200]
-    assert max(late) <= 1.25 * max(count for batches, count in files.items() if 100 < batches <= 200), files
-
-
-@pytest.mark.long
 def test_soak(spark: SparkSession, tmp_path: Path) -> None:
     result = soak.run(quick=True, say=quiet, batches=12)
     keys = {"files_growth", "rss_growth", "jvm_growth", "batch_growth", "restart_first_s", "restart_last_s"}
