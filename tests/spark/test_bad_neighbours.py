@@ -110,7 +110,7 @@ def test_trust_12_a_row_that_fails_where_shares_are_counted_ends_no_run(spark: S
     ended(run, 1000)
 
     assert run.report().unfit == {"w": 10}
-    assert all(row._kept == pytest.approx(500 / 990, abs=0.01) for row in out.rows)
+    assert all(row._kept == pytest.approx(500 / 990, abs=0.005) for row in out.rows)
     assert len(out.rows) == 500
 
 
