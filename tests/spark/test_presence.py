@@ -19,6 +19,7 @@ from jettison.spark import checkpoint
 from jettison.spark.files import LocalFolder
 from jettison.spark.measure import seen_or_unknown
 from jettison.spark.presence import Presence
+from jettison.spark.sealed import read_sealed, write_sealed
 from jettison.spark.slice_log import SliceRecord, check_shape
 from jettison.spark.state_kinds import COUNTS, TIMES, check_kinds, remember_kinds
 
@@ -328,3 +329,56 @@ def test_trust_13_a_network_that_cannot_be_hashed_leaves_no_lock(
     assert lock is not None
     assert kept is not None, "with its frames, so that nothing is closed by chance"
     os.close(lock)
+
+
+def busy(name: str | None = "busy", function: Any = "my.fares:doubled") -> Network:
+    net, trips = taxi()
+    windows(trips.apply(function, columns=["zone", "fare"]), "out", name=name)
+    return net
+
+
+def with_code(folder: Path, net: Network, code: str, batch: int) -> Presence:
+    """A batch is run by a network of which every operator runs this code."""
+    presence = Presence(LocalFolder(folder), net.graph, {each.name: (code,) for each in net.graph.operators})
+    presence.folders(slice_groups(presence.graph))
+    presence.begin(batch)
+    presence.saw(batch, {"trips": 10 * batch})
+    return presence
+
+
+def test_trust_1_a_function_that_has_changed_is_refused_by_name_or_begins_anew(tmp_path: Path) -> None:
+    with_code(tmp_path / "a", busy(), "my.fares:doubled 01", 0)
+    assert not with_code(tmp_path / "a", busy(), "my.fares:doubled 01", 1).notes
+    fault = r"aggregate 'busy': .*since then function 'my.fares:doubled' has changed: declare it as it was, give it"
+    with pytest.raises(CheckpointError, match=fault):
+        with_code(tmp_path / "a", busy(), "my.fares:doubled 02", 2)
+    with_code(tmp_path / "b", busy(None), "my.fares:doubled 01", 0)
+    (said,) = with_code(tmp_path / "b", busy(None), "my.fares:doubled 02", 1).notes
+    assert "begins anew with batch 1 (the checkpoint keeps its state, and since then function 'my.fares:doub" in said
+    assert with_code(tmp_path / "b", busy(None), "my.fares:doubled 02", 2).notes == []
+
+
+def test_trust_1_another_python_is_said_to_be_another_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jettison.spark.presence.PYTHON", "3.9")
+    with_code(tmp_path / "a", busy(), "my.fares:doubled 01", 0)
+    with_code(tmp_path / "b", busy(None, lambda rows: rows), "my.fares:doubled 01", 0)
+    with_code(tmp_path / "c", busy(), "my.fares:doubled 01", 0)
+    monkeypatch.undo()
+    with pytest.raises(CheckpointError, match=r"written with Python 3.9, and the code of functions cannot be compared"):
+        with_code(tmp_path / "a", busy(), "my.fares:doubled 02", 1)
+    # its name has another hash then, as of a function with other bytecode
+    notes = with_code(tmp_path / "b", busy(None, lambda rows: rows.where("true")), "my.fares:doubled 02", 1).notes
+    assert "begins anew with batch 1 (the checkpoint was written with Python 3.9" in notes[0]
+    assert not with_code(tmp_path / "c", busy(), "my.fares:doubled 01", 1).notes, "what runs no code is the same"
+
+
+def test_trust_1_a_checkpoint_without_code_goes_on(tmp_path: Path) -> None:
+    ran(tmp_path, busy(), 0)
+    file = LocalFolder(tmp_path)
+    content = json.loads(str(read_sealed(file, "operators.json")))
+    for each in content.values():
+        del each["code"], each["python"]
+    write_sealed(file, "operators.json", json.dumps(content))
+    assert not with_code(tmp_path, busy(), "my.fares:doubled 01", 1).notes
+    with pytest.raises(CheckpointError, match="has changed"):
+        with_code(tmp_path, busy(), "my.fares:doubled 02", 2)

@@ -12,11 +12,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark.running import FREE, TRIGGER, ended
+from pyspark.sql import functions as F
+from tests.spark.running import FREE, TRIGGER, ended, slowly
 from tests.spark.windowing import S
 
 import jettison as jt
 from jettison.plan.plan import Plan, Random
+from jettison.spark.checks import check_compiles
 from jettison.spark.files import LocalFolder
 from jettison.spark.logs import Logged, PlanLog
 
@@ -126,3 +128,54 @@ def test_trust_1_an_aggregate_goes_on_with_its_own_state_when_another_is_removed
     assert run_again.report().windows_withheld == sum(run_again.report().withheld.values()) == 1
     assert "1 windows withheld, which it has not seen from the first row on" in report
     assert "begins anew with batch 4: windows that it has not seen from their first row on are withheld" in report
+
+
+def with_udf(function: Callable[[float], bool]) -> jt.Network:
+    """Rows that a function in Python lets through."""
+    net = jt.Network("taxi")
+    source = net.source("trips", TRIPS, event_time="at", id=["trip"])
+    passes = F.udf(function, "boolean")
+    windows = source.where(passes("fare")).window("4 seconds", by="zone")
+    windows.agg(n="count(*)").output("out")
+    return net
+
+
+def test_trust_1_a_udf_exchanged_behind_the_same_name_begins_anew(spark: SparkSession, tmp_path: Path) -> None:
+    runs = Restarted(spark, tmp_path)
+    runs.run(with_udf(lambda fare: fare > 50))
+    run, second = runs.run(with_udf(lambda fare: fare <= 50))
+    (said,) = run.report().notes
+    assert (
+        "begins anew with batch 2 (the checkpoint keeps its state, and since then function 'tests.spark.test_" in said
+    )
+    truth = counted(trips(0, 4), cheap)
+    found = delivered(second["out"])
+    assert found == {key: truth[key] for key in found}
+    assert min(start for _, start in found) == 24, "the first that it has seen whole"
+
+
+def test_trust_1_udfs_are_found_in_columns_in_sql_and_in_functions(spark: SparkSession) -> None:
+    spark.udf.register("jt_test_rate", lambda fare: fare * 2, "double")
+    net = jt.Network("taxi")
+    source = net.source("trips", TRIPS, event_time="at", id=["trip"])
+    limit = 7.0
+    columned = source.where(F.udf(lambda fare: fare > limit, "boolean")("fare"))
+    columned.window("4 seconds").agg(n="count(*)", name="column").output("a")
+    source.with_columns({"rate": "jt_test_rate(fare)"}).window("4 seconds").agg(n="sum(rate)", name="sql").output("b")
+    source.window("4 seconds").agg(n="sum(jt_test_rate(fare))", name="call").output("c")
+    source.apply(slowly).window("4 seconds").agg(n="count(*)", name="function").output("d")
+    source.where("fare > 5").window("4 seconds").agg(n="count(*)", name="none").output("e")
+    empty = spark.createDataFrame([], TRIPS)
+    found = check_compiles(spark, net.graph, {"trips": empty}, {}).code
+    assert {name: len(found[name]) for name in ("column", "sql", "call", "none")} == {
+        "column": 1,
+        "sql": 1,
+        "call": 1,
+        "none": 0,
+    }
+    assert [line.partition(" ")[0] for line in found["function"]] == [
+        "tests.spark.running:_sleeping",
+        "tests.spark.running:slowly",
+    ]
+    limit = 8.0
+    assert check_compiles(spark, net.graph, {"trips": empty}, {}).code["sql"] == found["sql"]

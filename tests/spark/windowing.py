@@ -68,7 +68,7 @@ class Hand:
         where = LocalFolder(folder)
         declared = check_compiles(spark, network.graph, {"trips": frame_of(spark, [])}, tables)
         check_kinds(where, declared.kinds)
-        self.presence = presence = Presence(where, network.graph)
+        self.presence = presence = Presence(where, network.graph, declared.code)
         self.graph: Graph = presence.graph
         kept = declared
         if slice_groups(self.graph) != slice_groups(network.graph):

@@ -58,6 +58,15 @@ def function_identity(function: Callable[..., Any] | str) -> str:
     return _function(function, ())
 
 
+def constant(value: Any) -> object:
+    """A value as JSON has it, the same in every process; marked where only its type is known.
+
+    >>> constant({"b": 1.5, "a": {2, 1}})
+    ['dict', ["'a'", ['set', '1', '2']], ["'b'", '1.5']]
+    """
+    return _constant(value, ())
+
+
 def _function(function: Any, above: tuple[int, ...]) -> str:
     if isinstance(function, str | Imported):
         return function if isinstance(function, str) else function.path

@@ -23,6 +23,7 @@ from jettison.network.schema import quoted
 from jettison.plan.group_gaps import named_groups
 from jettison.plan.plan import Plan
 from jettison.plan.stale import stale_limits
+from jettison.spark.code import code_of
 from jettison.spark.compile import Compiler
 from jettison.spark.connect import refuse_connect
 from jettison.spark.count_slices import CountShape
@@ -42,6 +43,8 @@ class Kept:
     sides: Schemas
     slices: Mapping[str, Shape]
     counts: Mapping[str, CountShape] = field(default_factory=dict)
+    code: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By operator: the Python code that it runs (`code`)."""
 
     @property
     def kinds(self) -> dict[str, list[str]]:
@@ -166,7 +169,7 @@ def check_compiles(
                 f".apply() before it keep column {TIME!r}, or say the same age for all outputs behind {tail!r}."
             )
     _check_gaps(spark, graph, compiler.shapes)
-    return Kept(compiler.sides, compiler.shapes, compiler.counts)
+    return Kept(compiler.sides, compiler.shapes, compiler.counts, code_of(graph, compiler.operator))
 
 
 def _check_own_names(sources: Mapping[str, DataFrame], tables: Mapping[str, DataFrame]) -> None:

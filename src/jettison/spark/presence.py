@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from jettison.errors import CheckpointError
+from jettison.network.code_identity import PYTHON, changed, other_python
 from jettison.network.function_identity import unknown_parts
 from jettison.network.graph import Graph
 from jettison.network.identity import identity, is_derived, lineage
@@ -46,16 +47,22 @@ class Entry:
     lineage: tuple[str, ...]
     watch: Watch
     folder: str
+    code: tuple[str, ...] | None = None
+    """The Python code that it runs (`code_identity`); None where it is not written down, and cannot be compared."""
+    python: str = ""
 
 
 class Presence:
     """The operators of a run in its checkpoint. `notes` says, a sentence each, what began anew."""
 
-    def __init__(self, folder: Folder, graph: Graph) -> None:
+    def __init__(self, folder: Folder, graph: Graph, code: Mapping[str, tuple[str, ...]] | None = None) -> None:
         self._folder = folder
         self._graph = graph
+        self._code = dict(code or {})
         self._lineage = {each.name: lineage(graph, each.name) for each in keeping(graph)}
-        self._places = {each.name: _place(graph, each.name) for each in graph.operators if _seen_at(graph, each.name)}
+        self._places = {
+            each.name: _place(graph, each.name, self._code) for each in graph.operators if _seen_at(graph, each.name)
+        }
         self._unsure = frozenset(name for name in self._places if unknown_parts(lineage(graph, name)))
         content = _read(folder, _OPERATORS)
         self._old = content is None
@@ -115,10 +122,10 @@ class Presence:
         for name, told in self._lineage.items():
             folder = self._folders.get(name, name)
             if name in kept:
-                self._entries[name] = kept[name]
+                self._entries[name] = replace(kept[name], code=self._code.get(name), python=PYTHON)
                 self._adopted(name)
             else:
-                self._entries[name] = Entry(told, self._watch(name, batch), folder)
+                self._entries[name] = Entry(told, self._watch(name, batch), folder, self._code.get(name), PYTHON)
         if batch > 0:
             self._say(batch, kept)
         # first nobody owns what is deleted then: a start that is broken off in between begins anew too
@@ -235,16 +242,31 @@ class Presence:
         return self._seen[max(earlier)] if earlier else None
 
     def _check(self) -> None:
-        """Refuse what was given a name and is something else now."""
-        for name, told in self._lineage.items():
-            before = self._before.get(name)
-            if before is None or not before.lineage or before.lineage == told:
+        """Refuse what was given a name and is something else now; what was given none begins anew."""
+        for name in self._lineage:
+            reason = self._changed(name)
+            if reason is None:
                 continue
-            then, now = _difference(before.lineage, told)
-            raise CheckpointError(
-                f"{kind_of(self._graph.by_name[name])} {name!r}: the checkpoint keeps its state for {then!r}, and now "
-                f"there is {now!r}: {_REMEDY}."
-            )
+            if self.unnamed(name):
+                self.begin_anew(name, reason)
+                continue
+            raise CheckpointError(f"{kind_of(self._graph.by_name[name])} {name!r}: {reason}: {_REMEDY}.")
+
+    def _changed(self, name: str) -> str | None:
+        """Why an operator is not the one that the checkpoint keeps state for; None where it is."""
+        before, told, code = self._before.get(name), self._lineage[name], self._code.get(name, ())
+        if before is None or not before.lineage:
+            return None
+        same_code = before.code is None or before.code == code
+        if before.lineage == told and same_code:
+            return None
+        if before.python != PYTHON and before.code:
+            return other_python(before.python)
+        if before.lineage == told:
+            assert before.code is not None
+            return f"the checkpoint keeps its state, and since then {changed(before.code, code)}"
+        then, now = _difference(before.lineage, told)
+        return f"the checkpoint keeps its state for {then!r}, and now there is {now!r}"
 
     def _moved(self, member: Aggregate, folder: str) -> None:
         if not self.unnamed(member.name):
@@ -271,7 +293,8 @@ class Presence:
             if name in kept:
                 continue
             operator = self._graph.by_name[name]
-            why = f" ({self._anew[name]})" if name in self._anew else ""
+            reason = self._anew.get(name) or self._before_python(name)
+            why = f" ({reason})" if reason else ""
             self._note(f"{kind_of(operator)} {name!r} begins anew with batch {batch}{why}: {_effect(operator)}.")
         left = [name for name in self._before if name not in self._lineage]
         if left:
@@ -285,6 +308,12 @@ class Presence:
                 f"after a change belong to something else: it is not used."
             )
 
+    def _before_python(self, name: str) -> str | None:
+        """Why an operator may be called otherwise than before, though the program is the same."""
+        left = [each for other, each in self._before.items() if other not in self._lineage and each.code]
+        found = {each.python for each in left} - {PYTHON}
+        return other_python(min(found)) if found and self._code.get(name) and self.unnamed(name) else None
+
     def _note(self, sentence: str) -> None:
         self.notes.append(sentence)
         log.warning("network %s: %s", self._graph.name, sentence)
@@ -293,7 +322,9 @@ class Presence:
         """An operator as it was written down; places that there are no more are left out."""
         above = self._places_above(name) if name in self._lineage else ()
         before = {place: time for place, time in self._named(content["before_us"]).items() if place in above}
-        return Entry(tuple(content["lineage"]), Watch(content["from"], before, content["settled"]), content["folder"])
+        watch = Watch(content["from"], before, content["settled"])
+        code = None if content.get("code") is None else tuple(content["code"])
+        return Entry(tuple(content["lineage"]), watch, content["folder"], code, content.get("python", ""))
 
     def _from_before(self) -> dict[str, Entry]:
         """Operators of a checkpoint that says nothing of lineages: those that have state, under the name they have."""
@@ -309,6 +340,8 @@ class Presence:
                 "before_us": self._placed(entry.watch.before_us),
                 "settled": entry.watch.settled,
                 "folder": entry.folder,
+                "code": None if entry.code is None else list(entry.code),
+                "python": entry.python,
             }
             for name, entry in self._entries.items()
             if name in names
@@ -337,9 +370,12 @@ def _seen_at(graph: Graph, name: str) -> bool:
     return timed and (isinstance(operator, Apply) or not operator.inputs)
 
 
-def _place(graph: Graph, name: str) -> str:
-    """The name of a place in files: functions may be called otherwise in another program."""
-    return f"apply {identity(graph, name)}" if graph.by_name[name].inputs else name
+def _place(graph: Graph, name: str, code: Mapping[str, tuple[str, ...]]) -> str:
+    """The name of a place in files: functions may be called otherwise in another program, or have changed."""
+    if not graph.by_name[name].inputs:
+        return name
+    lines = "".join(f" {line}" for line in code.get(name, ()))
+    return f"apply {identity(graph, name)}{lines}"
 
 
 def _difference(before: Sequence[str], now: Sequence[str]) -> tuple[str, str]:

@@ -178,7 +178,7 @@ def start(
         aside = rejects_sink or ParquetSink(f"{folder.path}/{REJECTS}")
         folder.tidying.with_rejects = rejects_sink is None
         check_kinds(folder.state_folder, kept.kinds)
-        presence = Presence(folder.state_folder, graph)
+        presence = Presence(folder.state_folder, graph, kept.code)
         if slice_groups(presence.graph) != slice_groups(graph):  # aggregates go on to share slices as they did
             kept = check_compiles(spark, presence.graph, frames, tables)
         graph = presence.graph
