@@ -258,3 +258,48 @@ def test_trust_19_a_parquet_sink_says_how_large_it_is(tmp_path: Path) -> None:
     assert jt.parquet(str(tmp_path)).size() == jt.parquet(f"file://{tmp_path}").size() == Size(files=2, bytes=200)
     with pytest.raises(StartError, match="not on this machine"):
         jt.parquet("hdfs://somewhere/out").size()
+
+
+def test_trust_14_a_record_copied_over_that_of_another_batch_is_refused(tmp_path: Path) -> None:
+    folder = LocalFolder(tmp_path)
+    plans, ledger = PlanLog(folder), Ledger(folder)
+    for batch in (6, 7):
+        plans.write(Logged(batch, Plan(), {"trips": 500}))
+        ledger.write(batch, [])
+    for below, what in (("plans", "plan"), ("ledger", "ledger")):
+        path = tmp_path / below / "7.json"
+        path.write_bytes((tmp_path / below / "6.json").read_bytes())
+        fault = rf"the {what} of batch 7, file {path}, is damaged \(it is that of batch 6\)\. Restore it from a copy"
+        with pytest.raises(CheckpointError, match=fault):
+            plans.read(7) if below == "plans" else list(ledger.entries())
+    plans.files.tidy(500, FOR_EVER, 0.0)
+    assert (tmp_path / "plans" / "7.json").exists(), "it is not put together with others"
+    folder.write("ledger/7.json", '{"entries": [{"batch": 6}]}')  # of an earlier version
+    with pytest.raises(CheckpointError, match="it is that of batch 6"):
+        list(ledger.entries())
+
+
+def test_trust_14_a_segment_copied_over_another_is_refused(tmp_path: Path) -> None:
+    files = written(tmp_path, range(250))
+    files.tidy(249, FOR_EVER, 0.0)
+    path = tmp_path / "plans" / "100-199.jsonl.gz"
+    path.write_bytes((tmp_path / "plans" / "0-99.jsonl.gz").read_bytes())
+    fault = rf"batches 100 to 199, file {path}, is damaged \(it has batch 0\)"
+    with pytest.raises(CheckpointError, match=fault):
+        files_of(tmp_path).read(107)
+
+
+@pytest.mark.parametrize("damage", [cut_off, with_another_bit, emptied])
+def test_trust_14_a_damaged_segment_is_named_and_others_are_tidied(
+    tmp_path: Path, damage: Callable[[bytes], bytes], caplog: pytest.LogCaptureFixture
+) -> None:
+    files = written(tmp_path, range(130))
+    files.tidy(129, FOR_EVER, 0.0)
+    path = tmp_path / "plans" / "0-99.jsonl.gz"
+    path.write_bytes(damage(path.read_bytes()))
+    written(tmp_path, range(7, 8))  # a crash had left it
+    written(tmp_path, range(130, 350))
+    files_of(tmp_path).tidy(349, FOR_EVER, 0.0)
+    assert f"file {path}, is damaged" in caplog.text
+    assert {"7.json", "100-199.jsonl.gz", "200-299.jsonl.gz"} < set(names(tmp_path))
+    assert "107.json" not in names(tmp_path)

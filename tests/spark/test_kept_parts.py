@@ -1,8 +1,9 @@
-"""Parts of state that are not what was written (trust 14): found by their footers, before anything is made of them."""
+"""Parts of state that are not what was written (trust 14) are found before anything is made of them."""
 
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 from jettison.errors import CheckpointError
 from jettison.spark.files import LocalFolder
-from jettison.spark.slice_log import SlicePart
+from jettison.spark.slice_log import SlicePart, SliceRecord
 from jettison.spark.slice_store import SliceStore
 
 pytestmark = pytest.mark.core
@@ -28,10 +29,13 @@ def part(tmp_path: Path) -> Path:
     return file
 
 
-def check(tmp_path: Path) -> None:
+def store(tmp_path: Path) -> SliceStore:
     session: Any = None
-    store = SliceStore(session, LocalFolder(tmp_path), str(tmp_path), ["busy"], threads=1, called="test")
-    store.check_parts("busy", [PART])
+    return SliceStore(session, LocalFolder(tmp_path), str(tmp_path), ["busy"], threads=1, called="test")
+
+
+def check(tmp_path: Path, part: SlicePart = PART) -> None:
+    store(tmp_path).check_parts("busy", [part])
 
 
 def test_trust_14_a_part_as_it_was_written_is_taken(tmp_path: Path, part: Path) -> None:
@@ -51,3 +55,48 @@ def test_trust_14_a_damaged_part_is_named(tmp_path: Path, part: Path, damage: st
         part.write_bytes(part.read_bytes()[:-9] if damage == "cut off" else b"")
     with pytest.raises(CheckpointError, match=rf"aggregate 'busy': {part.parent}, a part of what it keeps, is damaged"):
         check(tmp_path)
+
+
+def flip(path: Path, place: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[place] ^= 1
+    path.write_bytes(content)
+
+
+def test_trust_14_any_bit_of_a_part_that_has_flipped_is_noticed(tmp_path: Path, part: Path) -> None:
+    written = replace(PART, files=store(tmp_path).files("busy", "4-0"))
+    assert SliceRecord.from_json(SliceRecord(4, {}, parts=(written,)).to_json()).parts == (written,)
+    check(tmp_path, written)
+    fault = rf"aggregate 'busy': {part.parent}, a part of .* \(the checksum of file 'slices.parquet' does not match\)"
+    size = part.stat().st_size
+    for place in range(0, size, max(1, size // 40)):
+        flip(part, place)
+        with pytest.raises(CheckpointError, match=fault):
+            check(tmp_path, written)
+        flip(part, place)
+    check(tmp_path, written)
+
+
+@pytest.mark.parametrize(
+    ("damage", "fault"),
+    [
+        ("gone", "file 'slices.parquet' is gone"),
+        ("folder gone", "file 'slices.parquet' is gone"),
+        ("foreign", "file 'copy.parquet' is not of it"),
+        ("cut off", r"file 'slices.parquet' has [\d,]+ bytes of [\d,]+"),
+    ],
+)
+def test_trust_14_files_of_a_part_are_those_of_its_record(tmp_path: Path, part: Path, damage: str, fault: str) -> None:
+    written = replace(PART, files=store(tmp_path).files("busy", "4-0"))
+    (part.parent / "_SUCCESS").touch()
+    check(tmp_path, written)
+    if damage == "foreign":
+        shutil.copy(part, part.parent / "copy.parquet")
+    elif damage == "cut off":
+        part.write_bytes(part.read_bytes()[:-9])
+    else:
+        part.unlink()
+    if damage == "folder gone":
+        shutil.rmtree(part.parent)
+    with pytest.raises(CheckpointError, match=rf"{part.parent}, a part of what it keeps, is damaged \({fault}\)"):
+        check(tmp_path, written)

@@ -8,7 +8,7 @@ before the other side's watermark has met all of its partners, but for late ones
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 MOST_PARTS = 16
@@ -24,6 +24,17 @@ class Part:
     from_us: int
     to_us: int
     level: int = 0
+    files: tuple[tuple[str, int, str], ...] = field(default=(), kw_only=True, repr=False)
+    """What was written: name, bytes and checksum of each file. Parts from before that was noted have none."""
+
+    @staticmethod
+    def listed(files: Iterable[Iterable[object]]) -> tuple[tuple[str, int, str], ...]:
+        """Files as JSON gives them.
+
+        >>> Part.listed([["a.parquet", 5, "crc32:01"]])
+        (('a.parquet', 5, 'crc32:01'),)
+        """
+        return tuple((str(name), int(str(size)), str(checksum)) for name, size, checksum in files)
 
 
 P = TypeVar("P", bound=Part)

@@ -106,6 +106,17 @@ class BatchFiles:
                 content = alone.get(batch)
                 yield batch, content_of(lines[batch]) if content is None else content
 
+    def newest_ms(self) -> float | None:
+        """When the newest record was written, by what it says itself (`at_ms`), or by the last segment."""
+        singles, segments = self._found()
+        try:
+            content = self._alone(singles[-1]) if singles else None
+        except CheckpointError:  # named when it is needed
+            content = None
+        if isinstance(content, dict) and isinstance(content.get("at_ms"), int):
+            return float(content["at_ms"])
+        return self._last_ms(segments[-1]) if segments else None
+
     def tidy(self, newest: int, retention: Retention, now_ms: float) -> None:
         """Put old records together, and delete those that are older than the retention."""
         for _ in self.steps(newest, retention, now_ms):
@@ -132,11 +143,15 @@ class BatchFiles:
 
     def _put_together(self, name: str, batches: Iterable[int], now_ms: float, segments: list[str]) -> Iterator[None]:
         """Make a segment of single files, and add its name to `segments`."""
-        lines, done = self._lines(name), []
+        try:
+            lines, done = self._lines(name), []
+        except CheckpointError as error:  # those that it lacks stay beside it, for whoever restores it
+            _log.warning("%s", error)
+            return
         for batch in batches:
             try:
                 text = read_sealed(self._folder, self._single(batch))
-                content = None if text is None else json.loads(text)
+                content = None if text is None else _of_batch(batch, json.loads(text))
             except ValueError as error:  # it stays where it is, for whoever asks for it
                 _log.warning("%s", damaged(self._folder, self._single(batch), self._what, error, ""))
                 continue
@@ -224,8 +239,12 @@ class BatchFiles:
         return sorted(singles), sorted(filter(is_segment, names), key=bounds)
 
     def _alone(self, batch: int) -> Any:
-        remedy = self._remedy.format(batch=batch)
-        return load(self._folder, self._single(batch), f"{self._what} of batch {batch}", remedy)
+        remedy, what = self._remedy.format(batch=batch), f"{self._what} of batch {batch}"
+        content = load(self._folder, self._single(batch), what, remedy)
+        try:
+            return None if content is None else _of_batch(batch, content)
+        except ValueError as error:
+            raise damaged(self._folder, self._single(batch), what, error, remedy) from error
 
     def _lines(self, name: str) -> dict[int, str]:
         """The lines of a segment, by batch; nothing where there is no such segment."""
@@ -233,14 +252,16 @@ class BatchFiles:
 
     def _numbered(self, name: str) -> Iterator[tuple[int, str]]:
         """The same one by one, as they stand there. What a crash has left twice comes twice."""
-        path = f"{self._below}/{name}"
+        path, (first, last) = f"{self._below}/{name}", bounds(name)
         packed = self._folder.read_bytes(path)
         if packed is None:
             return
         try:
-            yield from numbered(packed)
+            for batch, line in numbered(packed):
+                if not first <= batch <= last:
+                    raise ValueError(f"it has batch {batch}")
+                yield batch, line
         except DAMAGE as error:
-            first, last = bounds(name)
             remedy = self._remedy.format(batch=f"{first} to {last}")
             raise damaged(self._folder, path, f"{self._what} of batches {first} to {last}", error, remedy) from error
 
@@ -253,3 +274,13 @@ class BatchFiles:
 
     def _single(self, batch: int) -> str:
         return f"{self._below}/{batch}.json"
+
+
+def _of_batch(batch: int, content: Any) -> Any:
+    """A record that says of which batch it is, if it is of this one; ValueError if not."""
+    inside = content.get("batch", content.get("entries", batch)) if isinstance(content, dict) else content
+    if isinstance(inside, list):  # the ledger of earlier versions, whose entries say it
+        inside = inside[0].get("batch", batch) if inside and isinstance(inside[0], dict) else batch
+    if inside != batch:
+        raise ValueError(f"it is that of batch {inside}")
+    return content

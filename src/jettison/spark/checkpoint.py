@@ -61,7 +61,9 @@ class Checkpoint:
             self.plans = PlanLog(self._folder)
             self.ledger = Ledger(self._folder)
             records = (self.ledger.files, self.plans.files)
-            self._tidying = Tidying(self._folder, records, retention or Retention(), self.check_held)
+            self._tidying = Tidying(
+                self._folder, records, retention or Retention(), self.check_held, clock=self.ledger.clock
+            )
             self._begun = max((int(name) for name in self.spark_folder.names("offsets") if name.isdigit()), default=-1)
             self._claim(graph)
         except OSError as error:  # such as a full disk

@@ -47,6 +47,8 @@ class CountState:
         presence: Presence | None = None,
     ) -> None:
         self.shapes = shapes
+        self._presence = presence
+        self._checked: set[str] = set()
         self.store = SliceStore(spark, folder, path, shapes, threads=1, called="jettison-counts")
         for name, shape in shapes.items():
             if presence is None or presence.keeps(name):
@@ -54,6 +56,16 @@ class CountState:
 
     def close(self) -> None:
         self.store.close()
+
+    def base(self, name: str, batch: int) -> SliceRecord | None:
+        """What a batch goes on from; its parts are checked when a run reads them first."""
+        log = self.store.logs[name]
+        record = log.base(batch) if self._presence is not None and self._presence.left_records(name, batch) else None
+        record = log.latest(batch) if record is None else record
+        if record is not None and name not in self._checked:
+            self.store.check_parts(name, record.parts)
+        self._checked.add(name)
+        return record
 
     def of_batch(self, batch: int, session: SparkSession) -> BatchCounts:
         """The aggregates of one batch; its frames belong to a session of their own."""
@@ -68,7 +80,7 @@ class BatchCounts:
         self._store = state.store
         self._batch = batch
         self._session = session
-        self._bases = {name: log.latest(batch) for name, log in state.store.logs.items()}
+        self._bases = {name: state.base(name, batch) for name in state.shapes}
         self._new: dict[str, SlicePart | None] = {}
         self._merging: dict[str, Future[SlicePart | None]] = {}
         self._failing = Failing()
@@ -100,10 +112,8 @@ class BatchCounts:
         """Wait until everything is kept, and say so in the log."""
         for name, shape in self._state.shapes.items():
             base, new = self._bases[name], self._new.get(name)
-            if name not in self._new and name not in self._merging:
-                continue
             before = self._parts(name)
-            parts, made = before, {f"{self._batch}-0"}
+            parts, made = before, {f"{self._batch}-0"} if name in self._new else set()
             if name in self._merging:
                 with explained(name, self._batch):
                     joint = self._merging[name].result()
@@ -146,7 +156,9 @@ class BatchCounts:
     def _part(self, shape: CountShape, name: str, seen: Mapping[str, Any], level: int) -> SlicePart | None:
         if not seen.get("rows"):
             return None
-        return SlicePart(name, seen["rows"], seen["first"], seen["last"], level, (shape.aggregate.name,))
+        kept_by = shape.aggregate.name
+        files = self._store.files(kept_by, name)
+        return SlicePart(name, seen["rows"], seen["first"], seen["last"], level, (kept_by,), files=files)
 
     def _read(self, shape: CountShape, parts: Iterable[SlicePart]) -> DataFrame:
         return self._store.read(self._session, shape.aggregate.name, shape.schema, parts)

@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlparse
+from zlib import crc32
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
@@ -16,6 +17,7 @@ from pyspark.sql import SparkSession
 _MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 _RENAME_REPLACES = ("hdfs", "webhdfs", "swebhdfs", "viewfs")
 _PLAIN_MANAGER = ".FileSystemBasedCheckpointFileManager"
+_BLOCK_BYTES = 2**20
 _PATTERN = re.compile(r"[\[\]{}*?\\]")
 
 
@@ -25,7 +27,7 @@ class Folder(Protocol):
     `names` are those of files, `folders` those of folders, in a folder below this one ("": in this one).
     `create` writes a file unless there is one already, and says whether it did. `delete` removes a file, or a folder
     with all that is in it; what is gone already is no fault. `head` reads the first bytes of a file, `size` tells how
-    many it has (0: there is none).
+    many it has (0: there is none), `checksum` is of its content ("" where the file system gives none).
     """
 
     @property
@@ -38,6 +40,8 @@ class Folder(Protocol):
     def head(self, name: str, count: int) -> bytes | None: ...
 
     def size(self, name: str) -> int: ...
+
+    def checksum(self, name: str) -> str: ...
 
     def write(self, name: str, text: str) -> None: ...
 
@@ -85,6 +89,16 @@ class LocalFolder:
             return (self._path / name).stat().st_size
         except FileNotFoundError:
             return 0
+
+    def checksum(self, name: str) -> str:
+        found = 0
+        try:
+            with (self._path / name).open("rb") as file:
+                while block := file.read(_BLOCK_BYTES):
+                    found = crc32(block, found)
+        except FileNotFoundError:
+            return ""
+        return f"crc32:{found:08x}"
 
     def write(self, name: str, text: str) -> None:
         self.write_bytes(name, text.encode())
@@ -202,6 +216,16 @@ class HadoopFolder:
             if _is_a(error, "FileNotFoundException"):
                 return 0
             raise
+
+    def checksum(self, name: str) -> str:
+        """What the file system keeps of a file, as HDFS does; nothing is read for it."""
+        try:
+            found = self._files.getFileChecksum(self._at(name))
+        except Py4JJavaError as error:
+            if _is_a(error, "FileNotFoundException"):
+                return ""
+            raise
+        return "" if found is None else f"{found.getAlgorithmName()}:{bytes(found.getBytes()).hex()}"
 
     def _opened(self, name: str) -> Any:
         """A stream of a file's bytes; None where there is no such file."""

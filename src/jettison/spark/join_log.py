@@ -41,10 +41,13 @@ class Record:
     gone: tuple[str, ...] = ()
     before: int | None = None
     seen_us: Mapping[str, int] = field(default_factory=dict)
+    every: bool = True
+    """Whether every batch leaves a record, whatever comes to it: one that is missing is gone then."""
 
     def to_json(self) -> str:
         sides = {name: asdict(side) for name, side in zip(SIDES, self.sides, strict=True)}
         others = {"batch": self.batch, "before": self.before, "gone": list(self.gone), "seen_us": dict(self.seen_us)}
+        others["every"] = self.every
         return json.dumps({**others, **sides})
 
     @classmethod
@@ -52,7 +55,7 @@ class Record:
         content = json.loads(text)
         left, right = (_side(content[name]) for name in SIDES)
         gone, seen_us = tuple(content["gone"]), content.get("seen_us", {})
-        return cls(content["batch"], (left, right), gone, content["before"], seen_us)
+        return cls(content["batch"], (left, right), gone, content["before"], seen_us, content.get("every", False))
 
 
 def _side(content: dict[str, object]) -> Side:
@@ -60,4 +63,5 @@ def _side(content: dict[str, object]) -> Side:
     newest = content["newest_us"]
     assert isinstance(parts, list)
     assert newest is None or isinstance(newest, int)
-    return Side(str(content["schema"]), tuple(Part(**part) for part in parts), newest)
+    made = tuple(Part(**{**part, "files": Part.listed(part.get("files", ()))}) for part in parts)
+    return Side(str(content["schema"]), made, newest)

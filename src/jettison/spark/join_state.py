@@ -31,6 +31,7 @@ from jettison.spark.files import Folder, as_it_stands
 from jettison.spark.join_log import SIDES, Record, Side
 from jettison.spark.join_reach import Seen, horizon, told
 from jettison.spark.pairs import paired, waiting
+from jettison.spark.part_files import check_files, files_of
 from jettison.spark.presence import Presence
 from jettison.spark.reasons import reason_of
 from jettison.spark.state_log import StateLog
@@ -65,13 +66,17 @@ class JoinState:
         self._spark = spark
         self._path = path
         self._schemas = schemas
+        self._folder = folder
+        self._presence = presence
+        self._checked: set[str] = set()
         self._logs = {name: StateLog(folder, "join", name, Record.from_json) for name in schemas}
         self._pool = ThreadPoolExecutor(2, thread_name_prefix="jettison-join")
         for name, log in self._logs.items():
             if presence is not None and not presence.keeps(name):
                 continue  # what another has left is deleted when a batch runs
+            last = log.latest()  # refused where it is damaged, whether the join was given a name or not
             try:
-                _check_shape(name, log.latest(), schemas[name])
+                _check_shape(name, last, schemas[name])
             except CheckpointError as error:
                 if presence is None or not presence.unnamed(name):
                     raise
@@ -81,7 +86,15 @@ class JoinState:
         self._pool.shutdown(wait=False)
 
     def of_batch(self, batch: int) -> BatchJoins:
-        """The joins of one batch."""
+        """The joins of one batch. What they go on from is checked when a run reads it first."""
+        for name, log in self._logs.items():
+            if self._presence is not None and self._presence.left_records(name, batch):
+                log.base(batch)
+            record = log.latest(batch)
+            if record is not None and name not in self._checked:
+                for part in (each for side in record.sides for each in side.parts if each.files):
+                    check_files(self._folder, f"join {name!r}", f"{name}/{part.name}", part)
+            self._checked.add(name)
         return BatchJoins(self, batch)
 
     def joined(
@@ -113,7 +126,7 @@ class JoinState:
         record = told(join, batch, base, before, seen)
         if kept is not None:
             log.rewrite(record)
-        elif (before.sides, before.seen_us) != (record.sides, record.seen_us):
+        else:
             log.write(record, base)
 
     def _sides(self, join: StreamJoin, record: Record | None) -> tuple[Side, Side]:
@@ -210,7 +223,9 @@ class JoinState:
         found: dict[str, Any] = seen.get
         if not found["rows"]:
             return _Written(name, None)
-        return _Written(name, Part(name, found["rows"], found["from_us"], found["to_us"], level), found["late"])
+        files = files_of(self._folder, f"{join.name}/{name}")
+        part = Part(name, found["rows"], found["from_us"], found["to_us"], level, files=files)
+        return _Written(name, part, found["late"])
 
 
 @dataclass

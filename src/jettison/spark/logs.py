@@ -15,6 +15,7 @@ from jettison.plan.reasons import STALE_UNREAD, UNREAD, reason_on
 from jettison.spark.batch_files import BatchFiles
 from jettison.spark.files import Folder
 from jettison.spark.offsets import Offsets
+from jettison.spark.run_clock import RunClock
 from jettison.spark.sealed import damaged
 from jettison.statistics.samples import BatchSample
 
@@ -99,9 +100,10 @@ class Ledger:
 
     def __init__(self, folder: Folder) -> None:
         self.files = BatchFiles(folder, "ledger", "the ledger", _RESTORE_LEDGER)
+        self.clock = RunClock(self.files.newest_ms)
 
     def write(self, batch: int, entries: list[dict[str, Any]]) -> None:
-        self.files.write(batch, {"entries": entries})
+        self.files.write(batch, {"batch": batch, "at_ms": round(self.clock.now_ms()), "entries": entries})
 
     def entries(self) -> Iterator[dict[str, Any]]:
         for _, content in self.files.contents():

@@ -154,6 +154,14 @@ class Presence:
         """Whether an operator has kept something in a batch before this one."""
         return name in self._entries and self._entries[name].watch.from_batch < batch
 
+    def left_records(self, name: str, batch: int) -> bool:
+        """Whether an operator has left a record of every batch that it watched, and of one before this at least.
+
+        Joins and windows of rows of earlier versions left none of batches that brought them nothing.
+        """
+        before = self._before.get(name)
+        return self.watched_before(name, batch) and (before is None or before.code is not None)
+
     def watch(self, name: str) -> Watch:
         return self._entries[name].watch if name in self._entries else Watch()
 

@@ -47,6 +47,8 @@ class SliceRecord:
     unwanted: tuple[str, ...] = ()
     context: Mapping[str, Context] = field(default_factory=dict)
     thinned: Mapping[str, tuple[Thinned, ...]] = field(default_factory=dict)
+    every: bool = True
+    """Whether every batch leaves a record, whatever comes to it: one that is missing is gone then."""
 
     def to_json(self) -> str:
         return json.dumps({name: value for name, value in asdict(self).items() if name != "unwanted"})
@@ -55,11 +57,15 @@ class SliceRecord:
     def from_json(cls, text: str) -> SliceRecord:
         content = json.loads(text)
         marks = {name: Mark(**each) for name, each in content["marks"].items()}
-        parts = tuple(SlicePart(**{**each, "of": tuple(each["of"])}) for each in content["parts"])
+        files = [SlicePart.listed(each.get("files", ())) for each in content["parts"]]
+        parts = tuple(
+            SlicePart(**{**each, "of": tuple(each["of"]), "files": listed})
+            for each, listed in zip(content["parts"], files, strict=True)
+        )
         context = {name: Context(**each) for name, each in content.get("context", {}).items()}
         thinned = {name: tuple(map(Thinned.from_dict, each)) for name, each in content.get("thinned", {}).items()}
         made = cls(content["batch"], content["shape"], marks, parts, tuple(content["gone"]), content["before"])
-        return replace(made, context=context, thinned=thinned)
+        return replace(made, context=context, thinned=thinned, every=content.get("every", False))
 
 
 def still_wanted(record: SliceRecord | None, names: Collection[str]) -> SliceRecord | None:

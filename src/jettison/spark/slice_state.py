@@ -312,7 +312,7 @@ class BatchSlices:
         seen, written = self._write(shape, name, slices, kept, others, needed, few=few)
         self._state.saw(of, seen.get("rows") or 0)
         counts = {member: seen.get(f"late{index}") or 0 for index, member in enumerate(firsts)}
-        part = None if written is None else SlicePart(name, *written, 0, of)
+        part = None if written is None else self._part(shape, name, written, 0, of)
         sizes = {member: group_sample(seen) for member in estimated}
         sizes |= {member: named_sample(index, cells, seen) for index, (member, cells) in enumerate(named)}
         groups = {member: sample for member, sample in sizes.items() if sample is not None}
@@ -341,7 +341,13 @@ class BatchSlices:
         rows = self._read(shape, parts)
         slices = merged(shape, rows if needed is None else rows.where(f"{SLICE} >= {number(needed)}"))
         _, written = self._write(shape, name, slices, SLICE, [], None)
-        return _Merged(parts, _Written(name, of, None if written is None else SlicePart(name, *written, level, of)))
+        part = None if written is None else self._part(shape, name, written, level, of)
+        return _Merged(parts, _Written(name, of, part))
+
+    def _part(
+        self, shape: Shape, name: str, written: tuple[int, int, int], level: int, of: tuple[str, ...]
+    ) -> SlicePart:
+        return SlicePart(name, *written, level, of, files=self._store.files(shape.group.name, name))
 
     def _write(
         self,

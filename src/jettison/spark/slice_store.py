@@ -28,10 +28,11 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from jettison.errors import CheckpointError, JettisonError, SinkError
+from jettison.errors import JettisonError, SinkError
 from jettison.spark.describe import part as described_part
 from jettison.spark.files import Folder, LocalFolder, as_it_stands
 from jettison.spark.observed import observed
+from jettison.spark.part_files import PartFile, check_files, damaged_part, files_of
 from jettison.spark.reasons import reason_of
 from jettison.spark.slice_log import SlicePart, SliceRecord
 from jettison.spark.slices import FAILED
@@ -109,9 +110,23 @@ class SliceStore:
             return
         slices.write.mode("overwrite").option(_MARKED, False).parquet(f"{self._path}/{self._folders[name]}/{part}")
 
+    def files(self, name: str, part: str) -> tuple[PartFile, ...]:
+        """The files of a part that was written, as its record has them."""
+        return files_of(self._folder, f"{self._folders[name]}/{part}")
+
     def check_parts(self, name: str, parts: Iterable[SlicePart]) -> None:
-        """Refuse to go on with parts that do not hold the rows that were written, by their footers. Spark would take a
-        folder without its file for one without rows. On this machine only: elsewhere a footer takes long to reach."""
+        """Refuse to go on with parts that are not as they were written."""
+        old = []
+        for part in parts:
+            if part.files:
+                check_files(self._folder, f"aggregate {name!r}", f"{self._folders[name]}/{part.name}", part)
+            else:
+                old.append(part)
+        self._check_rows(name, old)
+
+    def _check_rows(self, name: str, parts: Iterable[SlicePart]) -> None:
+        """The same of parts from before files were noted: by rows in their footers, and on this machine only, for
+        elsewhere a footer takes long to reach."""
         for part in parts if self._local else ():
             folder = Path(self._folder.path, self._folders[name], part.name)
             try:
@@ -121,10 +136,7 @@ class SliceStore:
             except (OSError, ArrowException) as error:
                 found = f"{type(error).__name__}: {error}"
             if found is not None:
-                raise CheckpointError(
-                    f"aggregate {name!r}: {folder}, a part of what it keeps, is damaged ({found}). Restore it from a "
-                    f"copy, or start with a new checkpoint: results would be wrong without it."
-                )
+                raise damaged_part(f"aggregate {name!r}", str(folder), found)
 
     def read(self, session: SparkSession, name: str, schema: StructType, parts: Iterable[SlicePart]) -> DataFrame:
         paths = [as_it_stands(f"{self._path}/{self._folders[name]}/{part.name}") for part in parts]

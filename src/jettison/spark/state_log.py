@@ -16,6 +16,7 @@ from jettison.errors import CheckpointError
 from jettison.spark.files import Folder
 from jettison.spark.sealed import damaged, read_sealed, write_sealed
 
+_KEPT_BY = "kept_by"
 _RECORD = re.compile(r"(\d+)\.json")
 
 
@@ -30,6 +31,9 @@ class Kept(Protocol):
 
     @property
     def gone(self) -> tuple[str, ...]: ...
+
+    @property
+    def every(self) -> bool: ...
 
     def to_json(self) -> str: ...
 
@@ -63,9 +67,16 @@ class StateLog(Generic[R]):
             )
         return None
 
+    def base(self, batch: int) -> R:
+        """The record of the batch before this one, where every batch leaves one; refused where it is gone."""
+        record = self.latest(batch)
+        if record is None or (record.every and record.batch != batch - 1):
+            raise self.gone(batch - 1)
+        return record
+
     def write(self, record: R, base: R | None) -> None:
         """Make a record the last one, then delete what neither it nor the one before it refers to."""
-        write_sealed(self._folder, f"{self._name}/{record.batch}.json", record.to_json())
+        self._put(record)
         self._last = record
         if base is not None:
             for name in base.gone:
@@ -75,12 +86,19 @@ class StateLog(Generic[R]):
 
     def rewrite(self, record: R) -> None:
         """Replace the last record by one of the same batch."""
-        write_sealed(self._folder, f"{self._name}/{record.batch}.json", record.to_json())
+        self._put(record)
         self._last = record
 
-    def _of(self, batch: int, record: R) -> R:
+    def _put(self, record: R) -> None:
+        content = {**json.loads(record.to_json()), _KEPT_BY: self._name}
+        write_sealed(self._folder, f"{self._name}/{record.batch}.json", json.dumps(content))
+
+    def _of(self, batch: int, text: str) -> R:
+        record, kept_by = self._from_json(text), json.loads(text).get(_KEPT_BY, self._name)
         if record.batch != batch:
             raise ValueError(f"it is that of batch {record.batch}")
+        if kept_by != self._name:
+            raise ValueError(f"it is that of {kept_by!r}")
         return record
 
     def gone(self, batch: int) -> CheckpointError:
@@ -102,10 +120,11 @@ class StateLog(Generic[R]):
             what = f"what {self._kind} {self._name!r} keeps after batch {batch}"
             raise damaged(self._folder, name, what, error, remedy) from error
         try:
-            return self._of(batch, self._from_json(text))
-        except (ValueError, KeyError, TypeError) as error:
+            return self._of(batch, text)
+        except (ValueError, KeyError, TypeError, AttributeError, AssertionError) as error:
+            reason = str(error) if type(error) is ValueError else f"{type(error).__name__}: {error}"
             raise CheckpointError(
-                f"{self._kind} {self._name!r}: what the checkpoint keeps in {self._name}/{batch}.json is no record of "
-                f"a {self._kind} ({type(error).__name__}: {error}): declare it as it was, give it another name, or "
-                f"start with a new checkpoint."
+                f"{self._kind} {self._name!r}: {self._folder.path}/{name} is no record of what it keeps after batch "
+                f"{batch} ({reason}): restore it from a copy, declare the {self._kind} as it was, give it another "
+                f"name, or start with a new checkpoint."
             ) from error

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import re
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -17,6 +16,7 @@ from contextlib import suppress
 from jettison.spark.batch_files import MARGIN, SEGMENT, BatchFiles
 from jettison.spark.files import Folder
 from jettison.spark.retention import Retention
+from jettison.spark.run_clock import RunClock
 
 REJECTS = "rejects"
 _BATCH = re.compile(r"batch=(\d+)")
@@ -36,7 +36,10 @@ class Tidying:
         records: Sequence[BatchFiles],
         retention: Retention,
         check_held: Callable[[], None] = lambda: None,
+        *,
+        clock: RunClock | None = None,
     ) -> None:
+        self._clock = clock or RunClock(lambda: None)
         self.with_rejects = False
         self._folder = folder
         self._records = records
@@ -71,7 +74,7 @@ class Tidying:
     def _steps(self, records: BatchFiles, batch: int) -> Iterator[None]:
         yield
         deleted = -1
-        for last in records.steps(batch, self._retention, 1000 * time.time()):
+        for last in records.steps(batch, self._retention, self._clock.now_ms()):
             deleted = deleted if last is None else max(deleted, last)
             yield
         if deleted >= 0 and self.with_rejects:
