@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from jettison.errors import NetworkError
 from jettison.network.avro import avro_columns
+from jettison.network.calls import checked_call
 from jettison.network.schema import Column, check_names, parse_schema
 
 VALUES = ("json", "text", "avro")
@@ -98,6 +99,7 @@ class Kafka:
         return avro_columns(self.schema, element) if self.value == "avro" else parse_schema(self.schema, element)
 
 
+@checked_call("jt.kafka")
 def kafka(
     servers: str,
     topic: str,

@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import Any
 
 from jettison.errors import NetworkError
+from jettison.network.calls import checked_init
 from jettison.network.durations import duration_ms
 from jettison.network.value import Value
 
@@ -27,6 +28,7 @@ _TOLERANCE = 1e-9
 _EVEN: tuple[Point, ...] = ((100.0, 1.0), (0.0, 0.0))
 
 
+@checked_init("jt.QoS")
 @dataclass(frozen=True)
 class QoS:
     """What an output wants.

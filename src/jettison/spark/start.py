@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from jettison.control.catch_up import NEWEST, SHED, check_catch_up
 from jettison.control.loop import Settings
 from jettison.errors import StartError
+from jettison.network.calls import checked_call
 from jettison.network.declare import Network
 from jettison.network.durations import duration_ms
 from jettison.network.estimated import weighed
@@ -47,6 +48,7 @@ from jettison.statistics.profile import Profile
 DRY_RUN = "dry-run"
 
 
+@checked_call("jt.start", StartError)
 def start(
     network: Network | Graph,
     sources: Mapping[str, DataFrame | Kafka] | None = None,
