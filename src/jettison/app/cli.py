@@ -31,7 +31,8 @@ class OneLineFaults(TyperGroup):
         except typer.TyperException as error:
             context = getattr(error, "ctx", None)
             command = context.command_path if context else "jettison"
-            fault(f"{error.format_message().rstrip('.')}. See `{command} --help`.")
+            told = error.format_message().rstrip(".")
+            fault(f"{told}{'' if told.endswith('?') else '.'} See `{command} --help`.")
             code = error.exit_code
         except typer.Abort:
             code = 1
@@ -62,3 +63,6 @@ def main(
 for command in (check, plan, explain, simulate, run, demo, kafka):
     app.command()(command)
 app.add_typer(experiment.app, name="experiment")
+
+if __name__ == "__main__":
+    app(prog_name="jettison")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from jettison.errors import NetworkError
+from jettison.errors import NetworkError, UnknownNameError
 from jettison.network.arguments import check_expression, check_text, mapping_of, names_of
 from jettison.network.calls import checked_call
 from jettison.network.count_windows import CountSpec, windows_of
@@ -34,6 +34,24 @@ from jettison.network.operators import (
 from jettison.network.qos import QoS
 from jettison.network.schema import parse_schema
 from jettison.network.user_aggregates import Own
+from jettison.network.words import meant
+
+_IN_SPARK = {
+    "filter": "use where",
+    "withColumn": "use with_columns",
+    "withColumns": "use with_columns",
+    "selectExpr": "use select",
+    "groupBy": "use window(size, by=...).agg(...)",
+    "agg": "use window(size, by=...).agg(...)",
+    "groupby": "use window(size, by=...).agg(...)",
+    "map": "use apply",
+    "transform": "use apply",
+    "unionByName": "use union",
+    "withWatermark": "say event_time= at the source and delay= at the window",
+    "writeStream": "use output, and a sink in jt.start",
+    "write": "use output, and a sink in jt.start",
+}
+"""What a user of Spark's DataFrames may look for, and what it is called here."""
 
 
 class Network:
@@ -115,6 +133,12 @@ class Network:
             count += 1
         return f"{kind}{count}"
 
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name == "graph":  # not there yet, while it is copied
+            raise AttributeError(f"'Network' object has no attribute {name!r}")
+        known = sorted({*(each for each in dir(type(self)) if not each.startswith("_")), "graph"})
+        raise UnknownNameError(f"network {self.name!r} has no {name!r}{meant(name, known)}: it has {', '.join(known)}.")
+
     def __str__(self) -> str:
         from jettison.network.render import as_text
 
@@ -132,6 +156,14 @@ class Stream:
     def columns(self) -> tuple[str, ...] | None:
         """Names of the columns here; None where only Spark can know them."""
         return self._network.graph.columns[self.name]
+
+    def __getattr__(self, name: str) -> Any:
+        """What Spark's DataFrames have under another name, or streams have not at all."""
+        if name.startswith("_") or name == "name":  # not there yet, while it is copied
+            raise AttributeError(f"'Stream' object has no attribute {name!r}")
+        known = [each for each in dir(type(self)) if not each.startswith("_")]
+        hint = f" ({_IN_SPARK[name]})" if name in _IN_SPARK else meant(name, known)
+        raise UnknownNameError(f"stream {self.name!r} has no {name!r}{hint}: it has {', '.join(known)}.")
 
     @checked_call("stream.where")
     def where(self, predicate: Expression, *, name: str | None = None) -> Stream:

@@ -18,6 +18,7 @@ from jettison.network.calls import checked_init
 from jettison.network.distributions import Normal, Numbers, Quantiles, Uniform, Zipf
 from jettison.network.draws import Rows, Table, draw_below, draw_share, key_of
 from jettison.network.kinds import by_kind, from_kind_dict, require_number, to_kind_dict
+from jettison.network.words import an
 
 __all__ = [
     "TAXI",
@@ -149,7 +150,7 @@ class Payload:
             if isinstance(inner, RowNumber | Arrival | Payload):
                 kind = type(inner).__name__
                 raise NetworkError(
-                    f"Payload: field {name!r} is a {kind}, give it a column of its own beside the payload"
+                    f"Payload: field {name!r} is {an(kind)}, give it a column of its own beside the payload"
                 )
         require_number(self, "pool", self.pool, least=1, most=1_000_000)
         require_number(self, "bad_share", self.bad_share, least=0, most=1)

@@ -34,6 +34,7 @@ from jettison.network.operators import (
 )
 from jettison.network.reserved import added
 from jettison.network.schema import as_ddl, check_names
+from jettison.network.words import an
 
 if TYPE_CHECKING:
     from jettison.network.tracks import Tracks
@@ -61,7 +62,7 @@ class Graph:
             if operator.name in seen:
                 raise NetworkError(
                     f"network {self.name!r}: two operators are called {operator.name!r} "
-                    f"(a {kind_of(seen[operator.name])} and a {kind_of(operator)}): give one another name."
+                    f"({an(kind_of(seen[operator.name]))} and {an(kind_of(operator))}): give one another name."
                 )
             seen[operator.name] = operator
         for operator in self.operators:

@@ -30,6 +30,7 @@ from jettison.spark.checks import check_compiles, check_keys, check_paths, check
 from jettison.spark.closing import Step, close_all
 from jettison.spark.connect import named_parts, refuse_connect
 from jettison.spark.count_state import CountState
+from jettison.spark.empty_results import EmptyResults
 from jettison.spark.join_state import JoinState
 from jettison.spark.metrics import Metrics
 from jettison.spark.metrics_address import metrics_address
@@ -190,6 +191,7 @@ def start(
         counts = CountState(spark, *state, kept.counts, presence) if kept.counts else None
         remember_kinds(folder.state_folder, kept.kinds)
         runner = BatchRunner(spark, graph, chosen, tables, aside, shed_sinks, joins, slices, counts, presence)
+        runner.empty = EmptyResults(spark, chosen, kept.results)
         reader = Reader(spark, graph, folder, countable=all(is_bare(frame) for frame in frames.values()))
         owners.take()
         run = Run(

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
 from jettison.errors import CheckpointError
+from jettison.network.words import an
 from jettison.spark.files import Folder
 from jettison.spark.sealed import damaged, read_sealed, write_sealed
 
@@ -106,6 +107,6 @@ class StateLog(Generic[R]):
         except (ValueError, KeyError, TypeError) as error:
             raise CheckpointError(
                 f"{self._kind} {self._name!r}: what the checkpoint keeps in {self._name}/{batch}.json is no record of "
-                f"a {self._kind} ({type(error).__name__}: {error}): declare it as it was, give it another name, or "
+                f"{an(self._kind)} ({type(error).__name__}: {error}): declare it as it was, give it another name, or "
                 f"start with a new checkpoint."
             ) from error
