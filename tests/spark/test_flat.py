@@ -3,7 +3,7 @@
 The cheapest network that has all that could grow: windows with state, plans that shed, ledger, metrics, retention. Its
 source is Spark's own, so that no Python worker takes part. `jettison experiment run soak` is the long form, with joins.
 
-    batches   0 ....... 50 | restart ............................ 300 | restart
+    batches   0 ....... 40 | restart ............................ 240 | restart
     judged                        first third | second | last third
 """
 
@@ -27,7 +27,7 @@ from jettison.statistics.profile import Profile
 
 pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.slow]
 
-EARLY, BATCHES, EVERY = 50, 300, 10
+EARLY, BATCHES, EVERY = 40, 240, 20
 RETENTION = 50
 SHUFFLES = "spark.sql.shuffle.partitions"
 
@@ -118,13 +118,13 @@ def test_trust_20_some_hundred_tiny_batches_leave_files_memory_and_times_flat(
     run.stop()
 
     assert seen.sheds > BATCHES / 4, "plans and ledger have something to keep"
-    assert BATCHES - RETENTION // 2 in ledger or max(ledger) >= BATCHES - 10
+    assert max(ledger) >= BATCHES - 10
+    assert min(ledger) > 0, "old entries are gone"
     files = dict(zip(seen.batches, seen.files, strict=True))
-    # records are put together every hundred batches, and Spark keeps its own of a hundred: a full wave, then another
-    waves = [[count for at, count in files.items() if low < at <= low + 100] for low in (100, 200)]
-    assert max(waves[1]) <= 1.05 * max(waves[0]), files
+    # records are put together in batches 120 and 220, and Spark keeps its own of a hundred: one wave is like the next
+    first, second = ([count for at, count in files.items() if low < at <= low + 100] for low in (20, 120))
+    assert max(second) <= 1.05 * max(first), files
     assert thirds(seen.rss_mb) <= 1.1, seen.rss_mb
     assert thirds(seen.jvm_mb) <= 1.25, seen.jvm_mb
     assert thirds(seen.batch_ms) <= 1.75, seen.batch_ms
     assert last_s <= 2.5 * first_s + 1.0, (first_s, last_s)
-    print(files, thirds(seen.rss_mb), thirds(seen.jvm_mb), thirds(seen.batch_ms), first_s, last_s, seen.sheds)

@@ -27,6 +27,7 @@ from jettison.detect import Detector, Judgement
 from jettison.errors import StartError
 from jettison.network.graph import Graph
 from jettison.network.marks import BatchMarks
+from jettison.network.words import meant
 from jettison.plan.certify import planned_load_us
 from jettison.plan.claims import WITHIN_BUDGET, claimed, not_enough, over_budget_us
 from jettison.plan.count_windows import cheap_results
@@ -91,7 +92,8 @@ class Settings:
         if not 0 < self.headroom <= 1:
             raise StartError(f"headroom is {self.headroom}: give the share of capacity to use, above 0 and at most 1.")
         if self.shedder not in SHEDDERS:
-            raise StartError(f"shedder {self.shedder!r} is not known: use one of {', '.join(SHEDDERS)}.")
+            near = meant(self.shedder, SHEDDERS)
+            raise StartError(f"shedder {self.shedder!r} is not known{near}: use one of {', '.join(SHEDDERS)}.")
 
     @property
     def budget_us(self) -> float:

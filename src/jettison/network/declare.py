@@ -76,6 +76,8 @@ class Network:
     @classmethod
     def of(cls, graph: Graph) -> Network:
         """A network around an existing graph, such as one read from YAML."""
+        if not isinstance(graph, Graph):
+            raise NetworkError(f"{graph!r} is no graph: give that of a file, such as jt.read_spec(path).graph().")
         network = cls(graph.name)
         network.graph = graph
         return network

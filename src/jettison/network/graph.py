@@ -12,6 +12,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from jettison.errors import NetworkError
+from jettison.network.arguments import check_text
+from jettison.network.calls import checked_init
 from jettison.network.estimated import marked
 from jettison.network.estimates import interval_names
 from jettison.network.expressions import check_columns, is_whole_star, names_itself, result_name
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from jettison.network.tracks import Tracks
 
 
+@checked_init("jt.Graph")
 @dataclass(frozen=True)
 class Graph:
     """A whole network. Building one checks it: names, cycles, columns.
@@ -57,6 +60,10 @@ class Graph:
 
     def __post_init__(self) -> None:
         seen: dict[str, Operator] = {}
+        check_text("network", "name", self.name, "'taxi'")
+        given: object = self.operators
+        if not isinstance(given, tuple | list) or not all(hasattr(each, "inputs") for each in given):
+            raise NetworkError(f"graph {self.name!r}: operators are {given!r}: give operators, or use jt.Network.")
         for operator in self.operators:
             _check_name(operator)
             if operator.name in seen:
