@@ -23,6 +23,7 @@ from jettison.network import Graph, Network, QoS, Stream, Value
 from jettison.network.kafka import Kafka, kafka
 from jettison.network.spec import from_yaml, read_spec, to_yaml
 from jettison.network.user_aggregates import aggregate, whole_window
+from jettison.network.words import meant
 
 if TYPE_CHECKING:
     from jettison.spark.generator import generate
@@ -79,4 +80,9 @@ logging.getLogger("jettison").addHandler(logging.NullHandler())  # who wants to 
 def __getattr__(name: str) -> Any:
     if name in _ON_SPARK:
         return getattr(importlib.import_module(f"jettison.spark.{_ON_SPARK[name]}"), name)
-    raise AttributeError(f"module 'jettison' has no attribute {name!r}")
+    raise AttributeError(f"module 'jettison' has no attribute {name!r}{meant(name, __all__)}")
+
+
+def __dir__() -> list[str]:
+    """The public names, those that need Spark included: they are loaded when they are first used."""
+    return sorted({*globals(), *__all__})

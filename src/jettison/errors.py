@@ -22,6 +22,10 @@ class NetworkError(JettisonError, ValueError):
     """A declaration that cannot be right: a network, its quality of service, its rates or its YAML."""
 
 
+class UnknownNameError(NetworkError, AttributeError):
+    """A stream or a network was asked for something that it does not have."""
+
+
 class StartError(JettisonError):
     """The network is sound, but cannot start: a missing source or sink, columns that do not fit, an option."""
 

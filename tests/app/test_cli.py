@@ -474,3 +474,50 @@ def test_commands_without_spark_load_no_engine() -> None:
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == []
+
+
+# --- Trust 25: words of ours ---------------------------------------------------------------------------------------
+
+
+WRONG_TYPE = "trip long, pickup timestamp, zone int, fare doubel"
+
+
+@core
+def test_trust_25_plan_names_its_column_for_what_it_shows() -> None:
+    result = jettison("plan", TAXI)
+    assert re.search(r"of load +keeps +alarms", result.stdout), result.stdout
+    assert "keeps: the share that the drop on an arc lets through" in " ".join(result.stdout.split())
+
+
+@core
+@pytest.mark.parametrize(
+    ("command", "code", "words"),
+    [
+        (("plan", TAXI, "--headroom", "x"), 2, "Invalid value for '--headroom': give a number. See"),
+        (("plan", TAXI, "--most", "0"), 2, "Invalid value for '--most': give 2 or more. See"),
+        (("kafka", "--port", "99999"), 2, "Invalid value for '--port': give 65535 or less. See"),
+        (("chek", TAXI), 2, "No such command 'chek'. Did you mean 'check'? See `"),
+        (("experiment", "run", "planing"), 1, "there is no experiment 'planing' (did you mean 'planning'?): choose"),
+    ],
+)
+def test_trust_25_commands_are_refused_in_our_tone(command: tuple[object, ...], code: int, words: str) -> None:
+    assert_refused(jettison(*command), code, words)
+
+
+@core
+@pytest.mark.parametrize(
+    ("path", "to", "words"),
+    [
+        (("run", "shedding"), "dryrun", "run.shedding is 'dryrun' (did you mean 'dry-run'?): use true, false or dry-r"),
+        (("run", "shedder"), "sematic", "shedder 'sematic' is not known (did you mean 'semantic'?): use one of"),
+        (("network",), "", "network: name is ''"),
+        (("sources", "trips", "schema"), WRONG_TYPE, "column 'fare' has the unknown type 'doubel' (did you mean"),
+        (("operators", "paid", "where"), "fare >> > 0", "cannot be read as SQL: an operand is missing."),
+        (("run", "sinks", "busy"), {"parket": "out"}, "run.sinks.busy says parket (did you mean 'parquet'?): say"),
+        (("profile", "cost_us", "payd"), 5.0, "'payd' is not an operator of network 'taxi' (did you mean 'paid'?)"),
+    ],
+)
+def test_trust_25_check_finds_what_a_run_would_refuse(
+    path: tuple[str, ...], to: object, words: str, tmp_path: Path
+) -> None:
+    assert_refused(jettison("check", changed(tmp_path, *path, to=to)), 1, words)

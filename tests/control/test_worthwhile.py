@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -76,6 +77,22 @@ def test_trust_9_twenty_outputs_whose_fixed_cost_is_above_the_budget_are_deliver
     assert "fixed" in controller.infeasible
     assert "2200 ms" in controller.infeasible
     assert controller.read_share({"trips": 2400}, frozenset({"trips"})) == 1.0, "nor is anything passed over unread"
+
+
+@pytest.mark.parametrize(("fixed_ms", "row_us"), [(2200.0, 83.0), (850.0, 60.0), (5000.0, 700.0), (880.0, 83.0)])
+def test_trust_9_the_message_names_a_trigger_that_is_long_enough(fixed_ms: float, row_us: float) -> None:
+    """Whoever does as the message says has no more of it, and sheds nothing."""
+    graph = fan()
+    truth = profile_of(graph, fixed_ms, row_us)
+    first = Controller(graph, Settings(1000.0), truth)
+    Machine(first, truth, rows_per_s=1000.0).run(10)
+    told = re.search(r"Use a trigger ([0-9.]+) times as long or longer, fewer outputs", first.infeasible or "")
+    assert told is not None, first.infeasible
+    longer = Controller(graph, Settings(1.05 * float(told[1]) * 1000.0), truth)
+    ran = Machine(longer, truth, rows_per_s=1000.0).run(10)
+    assert longer.infeasible is None
+    assert not any(plan.sheds for plan in ran.plans)
+    assert max(ran.took_ms[3:]) <= longer.settings.budget_us / 1000
 
 
 def test_trust_9_a_fixed_cost_near_the_budget_is_as_good_as_above() -> None:

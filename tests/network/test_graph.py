@@ -267,7 +267,7 @@ def test_a_union_may_order_columns_differently() -> None:
         (lambda: Apply("w", ("s",), "no_colon"), "'no_colon' is not of the form"),
         (lambda: Apply("w", ("s",), 5), "cannot be called"),  # type: ignore[arg-type]
         (lambda: Source("w", (("a", "int"),), event_time="b"), "event_time 'b' is not in the schema: a"),
-        (lambda: Source("w", (("a", "int"),), event_time="a"), "is a int, not a timestamp"),
+        (lambda: Source("w", (("a", "int"),), event_time="a"), "is an int, not a timestamp"),
         (lambda: Source("w", (("a", "int"),), id=("b",)), "id 'b' is not in the schema: a"),
         (lambda: Source("w", (("a", "int"),), payload="xml"), "'xml' is not known"),
     ],

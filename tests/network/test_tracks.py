@@ -104,5 +104,5 @@ def test_on_every_way_to_the_output_the_values_must_be_the_same() -> None:
 @pytest.mark.parametrize("kind", ["string", "date", "boolean", "timestamp", "array<int>"])
 def test_a_value_must_be_a_number(kind: str) -> None:
     net = Network("n")
-    with pytest.raises(NetworkError, match=f"on 'x', a {kind} of source 's'.*cast it"):
+    with pytest.raises(NetworkError, match=f"on 'x', an? {kind} of source 's'.*cast it"):
         net.source("s", f"x {kind}").output("o", qos=VALUED)

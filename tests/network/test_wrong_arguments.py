@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import jettison as jt
+from jettison.network.rates import Burst
 from jettison.network.soundness import check_imports, check_sql
 
 pytestmark = pytest.mark.core
@@ -82,6 +83,13 @@ def checked_aggregate(call: Any) -> Any:
     stream.output("out")
     check_sql(stream._network.graph)
     return check_imports(stream._network.graph)
+
+
+def twice_named() -> None:
+    net = jt.Network("n")
+    one, two = net.source("a", "x int"), net.source("b", "x int")
+    one.output("x")
+    one.union(two, name="x")
 
 
 WRONG: dict[str, tuple[Callable[..., Any], str]] = {
@@ -214,6 +222,43 @@ WRONG: dict[str, tuple[Callable[..., Any], str]] = {
     "file binary": (read(bytes(range(256))), r"file.yaml cannot be read: .*UTF-8"),
     "file empty": (read(b""), r"file.yaml holds no mapping"),
     "to_yaml": (lambda: jt.to_yaml(None), r"None is no network"),  # type: ignore[arg-type]
+    "yaml shedding": (
+        lambda: yaml(more="run: {shedding: dryrun}"),
+        r"run\.shedding is 'dryrun' \(did you mean 'dry-run'\?\): use true, false or dry-run\.$",
+    ),
+    "yaml catch_up": (
+        lambda: yaml(more="run: {catch_up: newst}"),
+        r"catch_up is 'newst' \(did you mean 'newest'\?\): use shed, newest or all\.$",
+    ),
+    "yaml several kinds": (
+        lambda: yaml(more="run: {retention: [1]}"),
+        r"run\.retention is \[1\]: write a text, or give a whole number\.$",
+    ),
+    # arguments that a function does not have, or lacks
+    "unknown where": (
+        lambda: trips().where("fare > 0", nam="w"),  # type: ignore[call-arg]
+        r"stream\.where has no argument 'nam' \(did you mean 'name'\?\): it takes predicate, name",
+    ),
+    "unknown qos": (
+        lambda: jt.QoS(valu=5),  # type: ignore[call-arg]
+        r"jt\.QoS has no argument 'valu' \(did you mean 'value'\?\): it takes loss, priority, value",
+    ),
+    "unknown value": (lambda: value(chunks=5), r"jt\.Value has no argument 'chunks' \(did you mean 'chunk'"),
+    "unknown source": (lambda: source("t", SCHEMA, event="at"), r"net\.source has no argument 'event'"),
+    "unknown window": (lambda: window("1 minute", slid="5 s"), r"stream\.window has no argument 'slid' .*'slide'"),
+    "unknown kafka": (lambda: jt.kafka("a:1", "t", shema="a int"), r"jt\.kafka has no argument 'shema' .*'schema'"),  # type: ignore[call-arg]
+    "unknown own": (lambda: jt.aggregate(ini=len), r"jt\.aggregate has no argument 'ini' .*'init'"),  # type: ignore[call-arg]
+    "missing network": (lambda: jt.Network(), r"jt\.Network: argument 'name' is missing: it takes name"),  # type: ignore[call-arg]
+    "missing join": (lambda: trips().join("zones"), r"stream\.join: argument 'on' is missing"),  # type: ignore[call-arg]
+    "surplus": (lambda: trips().where("fare > 0", "w"), r"stream\.where: too many positional arguments: it takes"),  # type: ignore[misc]
+    "rate": (lambda: Burst(1, 2, at=3, length_s=1), r"Burst has no argument 'at' \(did you mean 'at_s'"),  # type: ignore[call-arg]
+    # names that a stream does not have
+    "filter": (lambda: trips().filter("fare > 0"), r"stream 'trips' has no 'filter' \(use where\): it has apply, col"),
+    "groupBy": (lambda: trips().groupBy("zone"), r"has no 'groupBy' \(use window\(size, by=...\).agg\(...\)\)"),
+    "typo": (lambda: trips().selct("fare"), r"has no 'selct' \(did you mean 'select'\?\)"),
+    "network name": (lambda: jt.Network("n").sorce("t", SCHEMA), r"network 'n' has no 'sorce' \(did you mean 'source'"),
+    "article": (lambda: source("t", "a int", event_time="a"), r"event_time 'a' is an int, not a timestamp"),
+    "two of a name": (lambda: twice_named(), r"two operators are called 'x' \(an output and a union\)"),
     # what `jettison check` looks at beyond declaring
     "sql operator": (lambda: checked("fare >> > 0"), r"where 'paid': 'fare >> > 0' cannot be read as SQL: "),
     "sql bracket": (lambda: checked("(fare > 0"), r"where 'paid': '\(fare > 0' cannot be read as SQL: Expecting \)"),

@@ -75,6 +75,20 @@ def test_trust_7_batches_over_budget_are_not_called_within_it() -> None:
     assert "budget 900 ms, 18 of 19 batches over it (18 although they were predicted to fit)" in str(report)
 
 
+def test_trust_7_the_first_batch_is_not_mispredicted_as_nothing_was_predicted() -> None:
+    """Before costs are measured nothing is predicted; nor before a batch has run with them."""
+    graph = branches().graph
+    plan = Plan(reason="predicted within budget")
+    assert not figures_of(graph, batch(0, 1800.0), plan, budget_ms=900.0, calibrating=True).mispredicted
+    loop = Controller(graph, Settings(1000.0), Profile({"a": 1.0}, {}), clock=lambda: 0.0, guessed=True)
+    first = loop.decide({"s": 1000}, 1000.0)
+    assert first.reason == "costs are not believed yet"
+    report = reported(branches(), (batch(0, 1800.0), first))
+    assert (report.over_budget_batches, report.mispredicted_batches) == (1, 0)
+    loop.record(batch(0, 1800.0))
+    assert loop.decide({"s": 1000}, 2000.0).reason == "predicted within budget"
+
+
 def test_trust_7_seconds_behind_are_unknown_while_nothing_arrives() -> None:
     report = reported(branches(), (batch(topics={"trips": TopicSample(0.0, 28_924, None)}), Plan()))
     assert "28,924 behind (for how long is not known: none arrive)" in str(report)

@@ -37,6 +37,14 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     "on_shed": (lambda: start(net(), {}, {}, on_shed=[]), r"jt.start: on_shed is \[\]"),
     "port": (lambda: start(net(), {}, {}, metrics_port="x"), r"jt.start: metrics_port is 'x': give a port"),
     "spark": (lambda: start(net(), {}, {}, spark="local"), r"jt.start: spark is 'local': give a SparkSession"),
+    "unknown": (
+        lambda: start(net(), {}, {}, foo=1),
+        r"jt\.start has no argument 'foo': it takes network, sources, sinks, trigger",
+    ),
+    "near": (lambda: start(net(), {}, {}, triger="1 s"), r"has no argument 'triger' \(did you mean 'trigger'\?\)"),
+    "missing": (lambda: start(), r"jt\.start: argument 'network' is missing"),
+    "unknown session": (lambda: jt.local_session(core=2), r"jt\.local_session has no argument 'core' .*'cores'"),  # type: ignore[call-arg]
+    "unknown sink": (lambda: jt.parquet("a", mode="x"), r"jt\.parquet has no argument 'mode'"),  # type: ignore[call-arg]
     "parquet": (lambda: jt.parquet(None), r"jt.parquet: the path is None"),  # type: ignore[arg-type]
     "console": (lambda: jt.console(0), r"jt.console: rows is 0: give a number of rows of at least 1"),
     "memory": (lambda: jt.memory("x"), r"jt.memory: limit is 'x'"),  # type: ignore[arg-type]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from importlib.metadata import version
 from typing import Annotated, Any, NoReturn
@@ -18,6 +19,24 @@ from jettison.app.screen import fault
 from jettison.app.simulate import simulate
 from jettison.errors import JettisonError
 
+_TONES = (
+    (r"Input should be a valid number.*", "give a number"),
+    (r"Input should be a valid integer.*", "give a whole number"),
+    (r"Input should be greater than or equal to (\S+)", r"give \1 or more"),
+    (r"Input should be less than or equal to (\S+)", r"give \1 or less"),
+)
+
+
+def _in_our_tone(told: str) -> str:
+    """What the reader of the command line says of a value, as other errors say it.
+
+    >>> _in_our_tone("Invalid value for '--most': Input should be greater than or equal to 2")
+    "Invalid value for '--most': give 2 or more"
+    """
+    for theirs, ours in _TONES:
+        told = re.sub(theirs, ours, told)
+    return told
+
 
 class OneLineFaults(TyperGroup):
     """One line on stderr; exit code 1 for a fault in a file or a run, 2 for a command that cannot be meant."""
@@ -31,7 +50,8 @@ class OneLineFaults(TyperGroup):
         except typer.TyperException as error:
             context = getattr(error, "ctx", None)
             command = context.command_path if context else "jettison"
-            fault(f"{error.format_message().rstrip('.')}. See `{command} --help`.")
+            told = _in_our_tone(error.format_message().rstrip("."))
+            fault(f"{told}{'' if told.endswith('?') else '.'} See `{command} --help`.")
             code = error.exit_code
         except typer.Abort:
             code = 1
@@ -62,3 +82,6 @@ def main(
 for command in (check, plan, explain, simulate, run, demo, kafka):
     app.command()(command)
 app.add_typer(experiment.app, name="experiment")
+
+if __name__ == "__main__":
+    app(prog_name="jettison")

@@ -13,6 +13,7 @@ from jettison.app.screen import err, fault, first_line, number, out, plain_table
 from jettison.errors import StartError
 from jettison.experiments import harness
 from jettison.experiments.harness import Experiment, Result
+from jettison.network.words import meant
 
 app = typer.Typer(help="Results of the seeds, run again.")
 
@@ -63,7 +64,8 @@ def _known(name: str) -> Experiment:
     found = harness.experiment(name)
     if found is None:
         known = ", ".join(each.name for each in harness.EXPERIMENTS)
-        raise StartError(f"there is no experiment {name!r}: choose one of {known}.")
+        near = meant(name, [each.name for each in harness.EXPERIMENTS])
+        raise StartError(f"there is no experiment {name!r}{near}: choose one of {known}.")
     return found
 
 

@@ -10,11 +10,11 @@ from rich.table import Table
 
 from jettison.app.plan import Headroom, Rates, SpecPath
 from jettison.app.screen import kept, number, out, paragraph, percent, plain_table, predicates
-from jettison.app.situation import Situation, find_modules_here, load_spec, read_profile, situation
+from jettison.app.situation import Situation, find_modules_here, load_spec, read_profile, read_settings, situation
 from jettison.network.graph import Graph, arc_name
 from jettison.network.places import read_places
 from jettison.network.render import as_mermaid, as_text
-from jettison.network.soundness import check_imports, check_sql
+from jettison.network.soundness import check_imports, check_sql, check_types
 from jettison.plan.floors import floors, plan_accuracies
 from jettison.statistics.load import flows, load_coefficients
 
@@ -22,6 +22,7 @@ from jettison.statistics.load import flows, load_coefficients
 def check(spec: SpecPath) -> None:
     """Read a specification, check all of it (columns, SQL, functions), and show its network. Needs no Spark."""
     read, graph = load_spec(spec)
+    check_types(graph)
     check_sql(graph)
     find_modules_here()
     check_imports(graph)
@@ -29,6 +30,7 @@ def check(spec: SpecPath) -> None:
         read_profile(str(spec), graph, read.profile)
     if read.run is not None:
         read_places(read, graph)
+        read_settings(read, None)
     paragraph(as_text(graph))
     between = len(graph.operators) - len(graph.sources) - len(graph.outputs)
     counts = ((len(graph.sources), "source"), (between, "operator"), (len(graph.outputs), "output"))

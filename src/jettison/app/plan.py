@@ -55,10 +55,10 @@ def chosen_rows(count: int, most: int, needed: int) -> list[int]:
 
 
 def _table(now: Situation, rows: list[int]) -> Table:
-    table = plain_table("drops: what the drop on an arc keeps; outputs: the share that is delivered")
+    table = plain_table("keeps: the share that the drop on an arc lets through; outputs: the share that is delivered")
     for heading in ("row", "saves\nms/s", "saves\nof load"):
         table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("drops", overflow="fold", min_width=20)
+    table.add_column("keeps", overflow="fold", min_width=20)
     names = [output.name for output in now.graph.outputs]
     in_columns = len(names) <= _MOST_COLUMNS
     for heading in names if in_columns else ["delivered"]:

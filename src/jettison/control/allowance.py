@@ -35,6 +35,8 @@ def allowance(*, fixed_us: float, arriving_us: float, budget_us: float, patience
     1800000.0
     >>> allowance(fixed_us=2.2e6, arriving_us=0.2e6, budget_us=0.9e6).budget_us  # takes 2.4 s, and stays so
     inf
+    >>> allowance(fixed_us=2.2e6, arriving_us=0.2e6, budget_us=0.9e6).infeasible.partition("shed. ")[2]
+    'Use a trigger 3.1 times as long or longer, fewer outputs or more cores.'
     >>> allowance(fixed_us=2.2e6, arriving_us=3e6, budget_us=0.9e6).budget_us  # would grow and grow
     4400000.0
     """
@@ -43,9 +45,11 @@ def allowance(*, fixed_us: float, arriving_us: float, budget_us: float, patience
     if not fixed_is_too_much(fixed_us, budget_us):
         return Allowance(budget_us)
     why = f"the fixed cost of a batch is {fixed_us / 1000:.0f} ms of a budget of {budget_us / 1000:.0f} ms"
-    remedy = "Use a longer trigger, fewer outputs or more cores."
     if arriving_us <= budget_us:
+        times = fixed_us / min(0.8 * budget_us, max(budget_us - arriving_us, 0.1 * budget_us))
+        remedy = f"Use a trigger {times:.1f} times as long or longer, fewer outputs or more cores."
         return Allowance(math.inf, CANNOT_HELP, f"{why}: no drop can save that, so nothing is shed. {remedy}")
+    remedy = f"Use a trigger {2 * fixed_us / budget_us:.1f} times as long or longer, and fewer outputs or more cores."
     return Allowance(
         2 * fixed_us,
         CANNOT_HELP,

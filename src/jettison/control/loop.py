@@ -7,6 +7,7 @@ not make the plan swing. A plan in force stays while it fits and wastes little: 
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,6 +27,7 @@ from jettison.detect import Detector, Judgement
 from jettison.errors import StartError
 from jettison.network.graph import Graph
 from jettison.network.marks import BatchMarks
+from jettison.network.words import meant
 from jettison.plan.certify import planned_load_us
 from jettison.plan.claims import WITHIN_BUDGET, claimed, not_enough, over_budget_us
 from jettison.plan.count_windows import cheap_results
@@ -37,6 +39,7 @@ from jettison.plan.ladder import LOWEST_KEEP_SHARE, Ladder
 from jettison.plan.locations import drop_arcs
 from jettison.plan.plan import Cells, Drop, Fate, Infeasible, Keep, Plan, Semantic, Window, keeps_of
 from jettison.plan.problem import Problem
+from jettison.plan.reasons import NOT_BELIEVED
 from jettison.plan.roadmap import RoadMap, RoadMapShedder, build_road_map
 from jettison.plan.shedders import SEMANTIC, SHEDDERS, shedder_named
 from jettison.plan.stale import Fresh, saved_by_stale_us, stale_limits, when_planned, within_floors
@@ -89,7 +92,8 @@ class Settings:
         if not 0 < self.headroom <= 1:
             raise StartError(f"headroom is {self.headroom}: give the share of capacity to use, above 0 and at most 1.")
         if self.shedder not in SHEDDERS:
-            raise StartError(f"shedder {self.shedder!r} is not known: use one of {', '.join(SHEDDERS)}.")
+            near = meant(self.shedder, SHEDDERS)
+            raise StartError(f"shedder {self.shedder!r} is not known{near}: use one of {', '.join(SHEDDERS)}.")
 
     @property
     def budget_us(self) -> float:
@@ -346,7 +350,9 @@ class Controller:
         judgement = self._judge(problem, queues or {})
         needed_us = judgement.excess_us
         if self._held or not self.settings.shedding or not judgement.overloaded or needed_us <= 0:
-            return Decided(self.road_map.plan(0, rows, self._held or judgement.reason), rows)
+            first = math.isinf(self.belief.patience)  # no batch has run with these costs: they predict nothing yet
+            reason = self._held or (NOT_BELIEVED if first else judgement.reason)
+            return Decided(self.road_map.plan(0, rows, reason), rows)
         allowed = self._allowance()
         needed_us -= allowed.budget_us - self.settings.budget_us
         if needed_us <= 0:

@@ -30,6 +30,8 @@ _PATIENCE_S = 8.0
 _SIZES = (5_000, 80_000)
 _LOG = logging.getLogger("jettison")
 _MOST_TRIGGER_MS = 2000.0  # there is time for a dozen seconds per run, and a run should have some batches
+_LEAST_TRIGGERS = 10
+"""A run lasts so many triggers at least, so that its burst lasts five: on a slow or busy machine triggers are long."""
 
 
 Feed = Callable[[str, Rate, float], AbstractContextManager[tuple[Network, dict[str, Any]]]]
@@ -67,8 +69,12 @@ def _both_ways(capacity: Capacity, feed: Feed, seconds: float, out: Path, consol
         f"capacity of this machine: {capacity.rows_per_s:,.0f} rows/s "
         f"within 90 % of a {capacity.trigger_ms / 1000:.0f} s trigger"
     )
+    seconds = max(seconds, _LEAST_TRIGGERS * capacity.trigger_ms / 1000)
     rate = Burst(0.5 * capacity.rows_per_s, 3 * capacity.rows_per_s, at_s=seconds / 5, length_s=seconds / 2)
-    console.print(f"load: half the capacity, and a burst of three times the capacity for {seconds / 2:.0f} s\n")
+    console.print(
+        f"load: half the capacity, and a burst of three times the capacity for {seconds / 2:.0f} s; three runs of "
+        f"{seconds:.0f} s each\n"
+    )
     runs: dict[str, Run] = {}
     for label, shedder in (("none", None), ("random", "random"), ("semantic", "semantic")):
         console.print(f"shedding: {label}", style="bold")

@@ -90,11 +90,12 @@ class _Announcing(ParquetSink):
 def child(folder: str) -> None:
     """What is killed: a run that says on standard output when it writes, and ends when the source does.
 
-    Spark is started at once, the run when the number of rows after which the source ends is told on standard input.
+    Spark is started at once, the run when standard input says after how many rows the source ends, and how many rows
+    one batch may have.
     """
     spark = local_session("recovery-child")
-    limit_rows = int(sys.stdin.readline())
-    given = {"limit_rows": limit_rows, "start_us": _started_us(folder)}
+    limit_rows, most_rows = map(int, sys.stdin.readline().split())
+    given = {"limit_rows": limit_rows, "rows_per_batch": most_rows, "start_us": _started_us(folder)}
     streams = {name: generate(spark, TAXI, rate=_RATE, seed=_SEED, **given) for name in _SOURCES}
     sinks = {name: _Announcing(f"{folder}/{name}") for name in _OUTPUTS}
     running = start(
@@ -118,6 +119,8 @@ def child(folder: str) -> None:
 def run(*, quick: bool, say: Say, kills: int | None = None) -> Result:
     kills = kills or (2 if quick else _KILLS)
     draw = random.Random(20261115)
+    # a slow machine has a backlog: bounded batches, so that windows close in a later one, and still an overload
+    most_rows = 3_000 if quick else 10**6
     with tempfile.TemporaryDirectory(prefix="jettison-recovery-") as folder:
         (Path(folder) / "start_us").write_text(str(time.time_ns() // 1000))
         plans: dict[int, Logged] = {}
@@ -132,12 +135,12 @@ def run(*, quick: bool, say: Say, kills: int | None = None) -> Result:
                 delay_s = draw.uniform(0.0, 3.0 if writes == 0 else 0.6)
                 say(f"kill {number + 1} of {kills}: {delay_s:.2f} s after {writes} writes began")
                 process, waiting = waiting, _start_child(folder)
-                _run_and_kill(process, folder, writes, delay_s)
+                _run_and_kill(process, folder, writes, delay_s, most_rows)
                 moments.append((writes, delay_s))
                 repeated |= _uncommitted(folder)
                 _compare_plans(folder, plans, changed)
             say("last run, to the end")
-            _run_to_end(waiting, folder, _rows_read(folder) + (1_000 if quick else 3_000))
+            _run_to_end(waiting, folder, _rows_read(folder) + 3_000 * (3 if quick else 1), most_rows)
         finally:
             _kill(waiting)
         _compare_plans(folder, plans, changed)
@@ -187,15 +190,15 @@ def _start_child(folder: str) -> subprocess.Popen[str]:
     )
 
 
-def _tell(process: subprocess.Popen[str], limit_rows: int) -> None:
+def _tell(process: subprocess.Popen[str], limit_rows: int, most_rows: int) -> None:
     assert process.stdin is not None
-    process.stdin.write(f"{limit_rows}\n")
+    process.stdin.write(f"{limit_rows} {most_rows}\n")
     process.stdin.flush()
 
 
-def _run_and_kill(process: subprocess.Popen[str], folder: str, writes: int, delay_s: float) -> None:
+def _run_and_kill(process: subprocess.Popen[str], folder: str, writes: int, delay_s: float, most_rows: int) -> None:
     try:
-        _tell(process, 10**9)
+        _tell(process, 10**9, most_rows)
         _expect(process, "started", folder)
         for _ in range(writes):
             _expect(process, "writing", folder)
@@ -204,8 +207,8 @@ def _run_and_kill(process: subprocess.Popen[str], folder: str, writes: int, dela
         _kill(process)
 
 
-def _run_to_end(process: subprocess.Popen[str], folder: str, limit_rows: int) -> None:
-    _tell(process, limit_rows)
+def _run_to_end(process: subprocess.Popen[str], folder: str, limit_rows: int, most_rows: int) -> None:
+    _tell(process, limit_rows, most_rows)
     _expect(process, "finished", folder)
     process.wait(timeout=60)
 

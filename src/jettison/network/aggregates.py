@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from jettison.errors import NetworkError
+from jettison.network.words import an
 
 _PIECE = re.compile(r"`(?:[^`]|``)*`|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|.", re.DOTALL)
 _CALL = re.compile(r"\s*(\w+)\s*\((.*)\)\s*", re.DOTALL)
@@ -139,7 +140,7 @@ def summed(of: str, kind: str) -> Recipe:
         return Recipe((Partial(f"sum({of})", "sum(#0)"),))
     lost = "#0.s IS NULL AND #0.n > 0"
     merge = f"named_struct('s', IF(bool_or({lost}), NULL, try_sum(#0.s)), 'n', sum(#0.n))"
-    reason = f"sum({of}) is beyond what a {kind} holds".replace("\\", "\\\\").replace("'", "\\'")
+    reason = f"sum({of}) is beyond what {an(kind)} holds".replace("\\", "\\\\").replace("'", "\\'")
     partial = Partial(f"named_struct('s', try_sum({of}), 'n', count({of}))", merge)
     return Recipe((partial,), "#0.s", f"IF({lost}, '{reason}', NULL)")
 
@@ -212,7 +213,7 @@ def _percentile(call: Call, kind: str, order: str) -> Recipe:
     """
     if not _NUMBERS.match(kind):
         raise NetworkError(
-            f"a percentile of a {kind} is not known: take a number, such as {call.function}(unix_date(day), 0.5)."
+            f"a percentile of {an(kind)} is not known: take a number, such as {call.function}(unix_date(day), 0.5)."
         )
     accuracy = float(call.arguments[2]) if len(call.arguments) > 2 else _DEFAULT_ACCURACY
     k = min(65535, max(8, math.ceil((2.296 * accuracy) ** (1 / 0.9021))))

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from jettison.errors import NetworkError
+from jettison.errors import NetworkError, UnknownNameError
 from jettison.network.arguments import check_expression, check_text, mapping_of, names_of
+from jettison.network.calls import checked_call
 from jettison.network.count_windows import CountSpec, windows_of
 from jettison.network.durations import duration_ms
 from jettison.network.expressions import Expression
@@ -33,6 +34,24 @@ from jettison.network.operators import (
 from jettison.network.qos import QoS
 from jettison.network.schema import parse_schema
 from jettison.network.user_aggregates import Own
+from jettison.network.words import meant
+
+_IN_SPARK = {
+    "filter": "use where",
+    "withColumn": "use with_columns",
+    "withColumns": "use with_columns",
+    "selectExpr": "use select",
+    "groupBy": "use window(size, by=...).agg(...)",
+    "agg": "use window(size, by=...).agg(...)",
+    "groupby": "use window(size, by=...).agg(...)",
+    "map": "use apply",
+    "transform": "use apply",
+    "unionByName": "use union",
+    "withWatermark": "say event_time= at the source and delay= at the window",
+    "writeStream": "use output, and a sink in jt.start",
+    "write": "use output, and a sink in jt.start",
+}
+"""What a user of Spark's DataFrames may look for, and what it is called here."""
 
 
 class Network:
@@ -49,6 +68,7 @@ class Network:
           alerts: output
     """
 
+    @checked_call("jt.Network")
     def __init__(self, name: str) -> None:
         check_text("network", "name", name, "'taxi'")
         self.graph = Graph(name, ())
@@ -56,6 +76,8 @@ class Network:
     @classmethod
     def of(cls, graph: Graph) -> Network:
         """A network around an existing graph, such as one read from YAML."""
+        if not isinstance(graph, Graph):
+            raise NetworkError(f"{graph!r} is no graph: give that of a file, such as jt.read_spec(path).graph().")
         network = cls(graph.name)
         network.graph = graph
         return network
@@ -64,6 +86,7 @@ class Network:
     def name(self) -> str:
         return self.graph.name
 
+    @checked_call("net.source")
     def source(
         self,
         name: str,
@@ -85,6 +108,7 @@ class Network:
             return self._add(from_kafka(name, schema, event_time, names, payload))
         return self._add(Source(name, parse_schema(schema, element), event_time, names, payload))
 
+    @checked_call("net.stream")
     def stream(self, name: str) -> Stream:
         """The handle of an operator that is declared already."""
         check_text(f"network {self.name!r}", "the stream's name", name, "'trips'")
@@ -111,6 +135,12 @@ class Network:
             count += 1
         return f"{kind}{count}"
 
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name == "graph":  # not there yet, while it is copied
+            raise AttributeError(f"'Network' object has no attribute {name!r}")
+        known = sorted({*(each for each in dir(type(self)) if not each.startswith("_")), "graph"})
+        raise UnknownNameError(f"network {self.name!r} has no {name!r}{meant(name, known)}: it has {', '.join(known)}.")
+
     def __str__(self) -> str:
         from jettison.network.render import as_text
 
@@ -129,12 +159,22 @@ class Stream:
         """Names of the columns here; None where only Spark can know them."""
         return self._network.graph.columns[self.name]
 
+    def __getattr__(self, name: str) -> Any:
+        """What Spark's DataFrames have under another name, or streams have not at all."""
+        if name.startswith("_") or name == "name":  # not there yet, while it is copied
+            raise AttributeError(f"'Stream' object has no attribute {name!r}")
+        known = [each for each in dir(type(self)) if not each.startswith("_")]
+        hint = f" ({_IN_SPARK[name]})" if name in _IN_SPARK else meant(name, known)
+        raise UnknownNameError(f"stream {self.name!r} has no {name!r}{hint}: it has {', '.join(known)}.")
+
+    @checked_call("stream.where")
     def where(self, predicate: Expression, *, name: str | None = None) -> Stream:
         """Keep the tuples for which `predicate` is true."""
         name = self._network._name("where", name)
         check_expression(f"where {name!r}", predicate)
         return self._network._add(Where(name, (self.name,), predicate))
 
+    @checked_call("stream.select")
     def select(self, *expressions: Expression, name: str | None = None) -> Stream:
         """Compute exactly these columns."""
         name = self._network._name("select", name)
@@ -142,6 +182,7 @@ class Stream:
             check_expression(f"select {name!r}", expression)
         return self._network._add(Select(name, (self.name,), expressions))
 
+    @checked_call("stream.with_columns")
     def with_columns(self, columns: Mapping[str, Expression], *, name: str | None = None) -> Stream:
         """Add or replace columns."""
         name = self._network._name("with_columns", name)
@@ -150,6 +191,7 @@ class Stream:
             check_expression(f"with_columns {name!r}", expression)
         return self._network._add(WithColumns(name, (self.name,), tuple(given.items())))
 
+    @checked_call("stream.union")
     def union(self, *others: Stream, name: str | None = None) -> Stream:
         """Merge with streams that have the same columns."""
         name = self._network._name("union", name)
@@ -157,6 +199,7 @@ class Stream:
             self._check_network("union", name, other)
         return self._network._add(Union(name, (self.name, *(other.name for other in others))))
 
+    @checked_call("stream.join")
     def join(
         self,
         other: Any,
@@ -192,6 +235,7 @@ class Stream:
             raise NetworkError(f"join {name!r}: a static table has no event times: leave {word!r} out.")
         return self._network._add(Join(name, (self.name,), other, columns, how))
 
+    @checked_call("stream.window")
     def window(
         self, size: str, *, slide: str | None = None, by: str | Sequence[str] = (), delay: str | None = None
     ) -> Windowed:
@@ -207,6 +251,7 @@ class Stream:
         """
         return Windowed(self, size, slide, names_of(f"window of {self.name!r}", "by", by), delay)
 
+    @checked_call("stream.apply")
     def apply(
         self, function: Callable[..., Any] | str, *, columns: str | Sequence[str] | None = None, name: str | None = None
     ) -> Stream:
@@ -215,6 +260,7 @@ class Stream:
         declared = None if columns is None else names_of(f"apply {name!r}", "columns", columns)
         return self._network._add(Apply(name, (self.name,), function, declared))
 
+    @checked_call("stream.output")
     def output(self, name: str, *, qos: QoS | None = None, quality: bool = False) -> None:
         """End the stream here: results leave under this name, worth what `qos` says."""
         if qos is not None and not isinstance(qos, QoS):
@@ -258,6 +304,7 @@ class Windowed:
             )
         raise AttributeError(f"'Windowed' object has no attribute {name!r}")
 
+    @checked_call("window.agg")
     def agg(
         self, aggregates: Mapping[str, str | Own] | None = None, /, *, name: str | None = None, **named: str | Own
     ) -> Stream:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jettison.errors import NetworkError
+from jettison.network.calls import checked_init
 from jettison.network.draws import Rows, Table, draw64, draw_below, draw_share
 from jettison.network.kinds import require_number
 
@@ -16,6 +17,7 @@ Numbers: TypeAlias = NDArray[np.int32] | NDArray[np.int64] | NDArray[np.float64]
 _WIDEST = 2**53  # beyond it a double no longer holds every integer
 
 
+@checked_init("Uniform")
 @dataclass(frozen=True)
 class Uniform:
     """Equally likely numbers: integers from `low` to `high`, both included, or doubles in [low, high).
@@ -48,6 +50,7 @@ class Uniform:
         return values.astype(np.int32) if self.type == "int" else values
 
 
+@checked_init("Normal")
 @dataclass(frozen=True)
 class Normal:
     """Normally distributed doubles, by Box and Muller from the two halves of one 64-bit draw: within 6.7 sd.
@@ -78,6 +81,7 @@ class Normal:
         return values
 
 
+@checked_init("Zipf")
 @dataclass(frozen=True)
 class Zipf:
     """Integers from 0 to n - 1; k has probability proportional to 1 / (k + 1)^s.
@@ -108,6 +112,7 @@ def _zipf_table(zipf: Zipf) -> Table:
     return Table.of_weights(np.arange(1, int(zipf.n) + 1, dtype=np.float64) ** -zipf.s)
 
 
+@checked_init("Quantiles")
 @dataclass(frozen=True)
 class Quantiles:
     """Doubles of any distribution, given by (share, value) points of its quantile function, straight between them.

@@ -14,9 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jettison.errors import NetworkError
+from jettison.network.calls import checked_init
 from jettison.network.distributions import Normal, Numbers, Quantiles, Uniform, Zipf
 from jettison.network.draws import Rows, Table, draw_below, draw_share, key_of
 from jettison.network.kinds import by_kind, from_kind_dict, require_number, to_kind_dict
+from jettison.network.words import an
 
 __all__ = [
     "TAXI",
@@ -41,6 +43,7 @@ Value: TypeAlias = str | int | float
 _PAYLOAD_DECIMALS = 6
 
 
+@checked_init("RowNumber")
 @dataclass(frozen=True)
 class RowNumber:
     """The number of the row, from 0: an identity that survives a replay."""
@@ -55,6 +58,7 @@ class RowNumber:
         return rows
 
 
+@checked_init("Arrival")
 @dataclass(frozen=True)
 class Arrival:
     """When the row arrives, as a timestamp; null for `null_share` of the rows, to test bad input."""
@@ -74,6 +78,7 @@ class Arrival:
         return draw_share(rows, key) < self.null_share if self.null_share else None
 
 
+@checked_init("Choice")
 @dataclass(frozen=True)
 class Choice:
     """One of the values, all strings or all numbers; equally likely without weights.
@@ -125,6 +130,7 @@ def _choice_table(choice: Choice) -> Table:
     return Table.of_weights(choice.weights if choice.weights is not None else np.ones(len(choice.values)))
 
 
+@checked_init("Payload")
 @dataclass(frozen=True)
 class Payload:
     """A JSON object as a string, one of `pool` texts rendered in advance; `bad_share` of the rows hold half of one.
@@ -144,7 +150,7 @@ class Payload:
             if isinstance(inner, RowNumber | Arrival | Payload):
                 kind = type(inner).__name__
                 raise NetworkError(
-                    f"Payload: field {name!r} is a {kind}, give it a column of its own beside the payload"
+                    f"Payload: field {name!r} is {an(kind)}, give it a column of its own beside the payload"
                 )
         require_number(self, "pool", self.pool, least=1, most=1_000_000)
         require_number(self, "bad_share", self.bad_share, least=0, most=1)
@@ -173,6 +179,7 @@ class Payload:
 Number: TypeAlias = Uniform | Normal | Zipf | Quantiles
 
 
+@checked_init("Shift")
 @dataclass(frozen=True)
 class Shift:
     """Numbers whose distribution changes: as `before` up to a row, then more and more as `after`, in the end only so.

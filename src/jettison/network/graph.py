@@ -12,6 +12,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from jettison.errors import NetworkError
+from jettison.network.arguments import check_text
+from jettison.network.calls import checked_init
 from jettison.network.estimated import marked
 from jettison.network.estimates import interval_names
 from jettison.network.expressions import check_columns, is_whole_star, names_itself, result_name
@@ -34,11 +36,13 @@ from jettison.network.operators import (
 )
 from jettison.network.reserved import added
 from jettison.network.schema import as_ddl, check_names
+from jettison.network.words import an
 
 if TYPE_CHECKING:
     from jettison.network.tracks import Tracks
 
 
+@checked_init("jt.Graph")
 @dataclass(frozen=True)
 class Graph:
     """A whole network. Building one checks it: names, cycles, columns.
@@ -56,12 +60,16 @@ class Graph:
 
     def __post_init__(self) -> None:
         seen: dict[str, Operator] = {}
+        check_text("network", "name", self.name, "'taxi'")
+        given: object = self.operators
+        if not isinstance(given, tuple | list) or not all(hasattr(each, "inputs") for each in given):
+            raise NetworkError(f"graph {self.name!r}: operators are {given!r}: give operators, or use jt.Network.")
         for operator in self.operators:
             _check_name(operator)
             if operator.name in seen:
                 raise NetworkError(
                     f"network {self.name!r}: two operators are called {operator.name!r} "
-                    f"(a {kind_of(seen[operator.name])} and a {kind_of(operator)}): give one another name."
+                    f"({an(kind_of(seen[operator.name]))} and {an(kind_of(operator))}): give one another name."
                 )
             seen[operator.name] = operator
         for operator in self.operators:

@@ -9,6 +9,7 @@ from functools import reduce
 from typing import Any
 
 from jettison.errors import NetworkError, StartError
+from jettison.network.words import an
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ def import_path(element: str, function: object) -> str:
         return function if isinstance(function, str) else function.path
     name = getattr(function, "__qualname__", None)
     if name is None or "<" in name:
-        shown = name or f"a {type(function).__name__}"
+        shown = name or an(type(function).__name__)
         raise NetworkError(f"{element} holds {shown}, which cannot be imported: define it with def in a module.")
     return f"{function.__module__}:{name}"
 
@@ -78,4 +79,4 @@ def _kind(found: object) -> str:
     """
     shown = repr(found)
     shown = shown if len(shown) <= 40 else f"{shown[:37]}..."
-    return f"{shown}, a {type(found).__name__},"
+    return f"{shown}, {an(type(found).__name__)},"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from jettison.errors import NetworkError
 from jettison.network.avro import avro_columns
+from jettison.network.calls import checked_call
 from jettison.network.schema import Column, check_names, parse_schema
 
 VALUES = ("json", "text", "avro")
@@ -60,9 +61,14 @@ class Kafka:
         for name in self.topics:
             if set(name) - set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") or len(name) > 249:
                 raise NetworkError(f"kafka: {name!r} is no topic's name: use letters, digits, '.', '_' and '-'.")
+        for word, column in (("key", self.key), ("timestamp", self.timestamp)):
+            if column is not None and (not isinstance(column, str) or not column.strip()):
+                raise NetworkError(f"{here}: {word} is {column!r}: give the name of a column, such as 'sent'.")
+        if not isinstance(self.fail_on_data_loss, bool):
+            raise NetworkError(f"{here}: fail_on_data_loss is {self.fail_on_data_loss!r}: say True or False.")
         for server in str(self.servers).split(","):
             host, colon, port = server.strip().rpartition(":")
-            if not (host and colon and port.isdigit() and 0 < int(port) < 65536):
+            if not (host and "/" not in host and colon and port.isdigit() and 0 < int(port) < 65536):
                 raise NetworkError(f"{here}: server {server!r} is not host:port, such as 'localhost:9092'.")
         if self.value not in VALUES:
             raise NetworkError(f"{here}: value {self.value!r} is not known: use one of {', '.join(VALUES)}.")
@@ -73,6 +79,8 @@ class Kafka:
         if not isinstance(self.options, Mapping):
             raise NetworkError(f"{here}: options are {self.options!r}: give a mapping of Kafka's own settings.")
         for name in self.options:
+            if not isinstance(name, str):
+                raise NetworkError(f"{here}: an option is called {name!r}: give names as texts.")
             if name.lower() in _OURS:
                 raise NetworkError(f"{here}: option {name!r} has its own argument: {_OURS[name.lower()]}.")
             if name.lower().startswith(_SPARKS):
@@ -98,6 +106,7 @@ class Kafka:
         return avro_columns(self.schema, element) if self.value == "avro" else parse_schema(self.schema, element)
 
 
+@checked_call("jt.kafka")
 def kafka(
     servers: str,
     topic: str,

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from jettison.errors import NetworkError
+from jettison.network.words import meant
 
 T = TypeVar("T")
 
@@ -37,15 +38,20 @@ def from_kind_dict(data: Mapping[str, Any], kinds: Mapping[str, type[T]], what: 
     """The inverse of `to_kind_dict`; `what` names the declared element in error messages."""
     if not isinstance(data, Mapping) or "kind" not in data:
         raise NetworkError(f"{what} {data!r} has no kind: give a mapping with 'kind', one of {', '.join(kinds)}")
-    cls = kinds.get(data["kind"])
+    cls = kinds.get(data["kind"]) if isinstance(data["kind"], str) else None
     if cls is None:
-        raise NetworkError(f"{what} has the unknown kind {data['kind']!r}: use one of {', '.join(kinds)}")
+        raise NetworkError(
+            f"{what} has the unknown kind {data['kind']!r}{meant(data['kind'], kinds)}: use one of {', '.join(kinds)}"
+        )
     known = dataclasses.fields(cls)  # type: ignore[arg-type]  # every kind is a dataclass
     given = {name: value for name, value in data.items() if name != "kind"}
     unknown = [name for name in given if name not in {field.name for field in known}]
     if unknown:
-        names = ", ".join(field.name for field in known)
-        raise NetworkError(f"{what} {data['kind']!r} has no setting {unknown[0]!r}: use {names}")
+        known_names = [field.name for field in known]
+        names = ", ".join(known_names)
+        raise NetworkError(
+            f"{what} {data['kind']!r} has no setting {unknown[0]!r}{meant(unknown[0], known_names)}: use {names}"
+        )
     without_default = (
         f for f in known if f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
     )

@@ -17,6 +17,7 @@ from jettison.network.qos import QoS
 from jettison.network.schema import Column, check_names, quoted
 from jettison.network.user_aggregates import Own
 from jettison.network.windows import END, START, WindowSpec
+from jettison.network.words import an
 
 PAYLOAD_COLUMN = "value"
 JOIN_TYPES = ("inner", "left", "left_semi", "left_anti")
@@ -49,7 +50,7 @@ class Source:
             kind = dict(self.schema)[self.event_time].lower()
             if not kind.startswith("timestamp"):
                 raise NetworkError(
-                    f"source {self.name!r}: event_time {self.event_time!r} is a {kind}, not a timestamp."
+                    f"source {self.name!r}: event_time {self.event_time!r} is {an(kind)}, not a timestamp."
                 )
         for column in self.id:
             if column not in names:

@@ -31,6 +31,7 @@ from jettison.network.operators import Join
 from jettison.network.rates import Rate, rate_from_dict
 from jettison.network.spec import KafkaSpec, RunSpec, Spec
 from jettison.network.spec_faults import spec_faults
+from jettison.network.words import an, meant
 
 PRESETS: Mapping[str, Mapping[str, GeneratedField]] = {
     "taxi": TAXI,
@@ -184,7 +185,9 @@ def _matched(place: str, what: str, names: list[str], given: dict[str, dict[str,
     for name in given:
         if name not in names:
             known = ", ".join(names) or "none"
-            raise StartError(f"{place}.{name}: {name!r} is no {what} of the network; there are: {known}.")
+            raise StartError(
+                f"{place}.{name}: {name!r} is no {what} of the network{meant(name, names)}; there are: {known}."
+            )
     for name in names:
         if name not in given:
             raise StartError(f"{place} lacks {name!r}: add `{name}: {hint}`.")
@@ -225,7 +228,9 @@ def _fields(place: str, preset: str | None, declared: dict[str, Any] | None) -> 
     if preset is None:
         raise StartError(f"{place} says neither preset nor fields: give one of them (presets: {presets}).")
     if preset not in PRESETS:
-        raise StartError(f"{place}.preset is {preset!r}: use one of {presets}, or declare fields.")
+        raise StartError(
+            f"{place}.preset is {preset!r}{meant(preset, PRESETS)}: use one of {presets}, or declare fields."
+        )
     return PRESETS[preset]
 
 
@@ -234,13 +239,14 @@ def _sink(place: str, data: Mapping[str, Any]) -> Target:
     given = [kind for kind in kinds if kind in data]
     if len(given) != 1:
         found = ", ".join(given or map(str, data)) or "nothing"
-        raise StartError(f"{place} says {found}: say exactly one of {', '.join(kinds)}.")
+        near = meant(next(iter(data)), kinds) if data and not given else ""
+        raise StartError(f"{place} says {found}{near}: say exactly one of {', '.join(kinds)}.")
     kind = given[0]
     if kind == "format":
         return _stored(place, _SinkSpec, data)
     others = [key for key in data if key != kind and (kind, key) != ("parquet", _OTHER_RUN)]
     if others:
-        raise StartError(f"{place}.{others[0]} is not a setting of a {kind} sink: remove it.")
+        raise StartError(f"{place}.{others[0]} is not a setting of {an(kind)} sink: remove it.")
     setting = data[kind]
     if kind == "kafka":
         return _at(f"{place}.kafka", _validated(f"{place}.kafka", KafkaSpec, setting).kafka)

@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import Any
 
 from jettison.errors import NetworkError
+from jettison.network.calls import checked_init
 from jettison.network.durations import duration_ms
 from jettison.network.value import Value
 
@@ -27,6 +28,7 @@ _TOLERANCE = 1e-9
 _EVEN: tuple[Point, ...] = ((100.0, 1.0), (0.0, 0.0))
 
 
+@checked_init("jt.QoS")
 @dataclass(frozen=True)
 class QoS:
     """What an output wants.
@@ -101,7 +103,8 @@ class QoS:
         object.__setattr__(self, "latency", _ages(self.latency))
         if self.stale is not None:
             duration_ms(self.stale, "QoS stale")
-        if not (isinstance(self.priority, int | float) and math.isfinite(self.priority) and self.priority > 0):
+        number = isinstance(self.priority, int | float) and not isinstance(self.priority, bool)
+        if not (number and math.isfinite(self.priority) and self.priority > 0):
             raise NetworkError(f"QoS priority is {self.priority!r}: give a number above 0 (1 is the usual weight).")
         object.__setattr__(self, "priority", float(self.priority))
         floor = self.min_accuracy
@@ -149,6 +152,8 @@ def _gaps(given: Mapping[str, Mapping[Any, int]]) -> dict[str, dict[str, int]]:
     if not isinstance(given, Mapping) or len(given) != 1 or not all(isinstance(e, Mapping) for e in given.values()):
         raise NetworkError(f"QoS gaps are {given!r}: name one column with gaps by its value, {example}.")
     ((column, by_value),) = given.items()
+    if not isinstance(column, str) or not column.strip():
+        raise NetworkError(f"QoS gaps name the column {column!r}: give a text, {example}.")
     for value, gap in by_value.items():
         if isinstance(gap, bool) or not isinstance(gap, int) or gap < 0:
             raise NetworkError(

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from jettison.errors import NetworkError
 from jettison.network.arrived import Arrived
+from jettison.network.calls import checked_init
 from jettison.network.kinds import by_kind, from_kind_dict, require_number, to_kind_dict
 
 _SLACK_ROWS = 1e-6  # 0.29 s x 100 rows/s is 28.999999999999996 in floats, and means 29 rows
@@ -79,6 +80,7 @@ def _arrived_of(profile: _Profile) -> Arrived:
     return profile._arrived()
 
 
+@checked_init("Constant")
 @dataclass(frozen=True)
 class Constant(_Profile):
     """The same rate for ever.
@@ -96,6 +98,7 @@ class Constant(_Profile):
         return Arrived.of([0.0], [self.rows_per_s])
 
 
+@checked_init("Step")
 @dataclass(frozen=True)
 class Step(_Profile):
     """One rate until `at_s`, another from then on.
@@ -117,6 +120,7 @@ class Step(_Profile):
         return Arrived.of([0.0, self.at_s], [self.before_rows_per_s, self.after_rows_per_s])
 
 
+@checked_init("Square")
 @dataclass(frozen=True)
 class Square(_Profile):
     """Low, then high for the share `duty` of the period, again and again.
@@ -141,6 +145,7 @@ class Square(_Profile):
         return Arrived.of([0.0, high_from_s], [self.low_rows_per_s, self.high_rows_per_s], self.period_s)
 
 
+@checked_init("Sine")
 @dataclass(frozen=True)
 class Sine(_Profile):
     """mean + amplitude * sin(2 pi t / period), averaged over each 1/1024 of the period.
@@ -165,6 +170,7 @@ class Sine(_Profile):
         return Arrived.of(share[:-1] * self.period_s, rates, self.period_s)
 
 
+@checked_init("Burst")
 @dataclass(frozen=True)
 class Burst(_Profile):
     """A base rate with one burst.
@@ -189,6 +195,7 @@ class Burst(_Profile):
         return Arrived.of([0.0, self.at_s, self.at_s + self.length_s], rates)
 
 
+@checked_init("Trace")
 @dataclass(frozen=True)
 class Trace(_Profile):
     """A recorded rate: rows_per_s[k] holds from seconds[k] to seconds[k + 1], the last one for ever (or until `end_s`).

@@ -16,6 +16,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from jettison.errors import NetworkError
+from jettison.network.calls import checked_call
 from jettison.network.count_windows import CountSpec, rows_text, windows_of
 from jettison.network.durations import duration_ms, duration_text
 from jettison.network.graph import Graph
@@ -247,6 +248,7 @@ class Spec(_Strict):
         return graph
 
 
+@checked_call("jt.from_yaml")
 def from_yaml(text: str, origin: str = "the YAML") -> Spec:
     """Read a specification; `origin` is named in errors."""
     if not isinstance(text, str):
@@ -267,6 +269,7 @@ def from_yaml(text: str, origin: str = "the YAML") -> Spec:
         raise NetworkError(f"{origin} refers to itself: write out what the alias stands for.") from error
 
 
+@checked_call("jt.read_spec")
 def read_spec(path: str | Path) -> Spec:
     """Read a specification file."""
     if not isinstance(path, str | Path):
@@ -294,6 +297,7 @@ def to_dict(graph: Graph) -> dict[str, Any]:
     return {key: value for key, value in parts.items() if value != {}}
 
 
+@checked_call("jt.to_yaml")
 def to_yaml(graph: Graph) -> str:
     """A network as YAML that `from_yaml` reads back to an equal network."""
     graph = getattr(graph, "graph", graph)  # a Network is around one

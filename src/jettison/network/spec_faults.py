@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, ValidationError
+
+from jettison.network.words import meant
 
 _MOST = 60
 _TAGS = ("SQL", "own")
@@ -16,7 +18,6 @@ _REMEDIES = {
     "string": "write a text",
     "float": "give a number",
     "int": "give a whole number",
-    "bool": "say true or false",
     "dict": "write `name: value` pairs",
     "model": "write `name: value` pairs",
     "tuple": "write a list, such as [a, b]",
@@ -38,19 +39,33 @@ def syntax_fault(error: yaml.YAMLError) -> str:
 
 
 def spec_faults(error: ValidationError, model: type[BaseModel], place: str = "") -> list[str]:
-    """What does not fit a model, fault by fault; `place` is where the model stands in the file."""
-    return [_fault(fault, model, place) for fault in error.errors()]
+    """What does not fit a model, fault by fault; `place` is where the model stands in the file.
+
+    Where a value may be of several kinds there is one fault, with all of them.
+    """
+    by_place: dict[str, list[Mapping[str, Any]]] = {}
+    for fault in error.errors():
+        by_place.setdefault(_where(fault["loc"], place), []).append(fault)
+    return [_fault(where, faults, model) for where, faults in by_place.items()]
 
 
-def _fault(fault: Mapping[str, Any], model: type[BaseModel], place: str) -> str:
-    parts = [str(part) for part in fault["loc"] if str(part) not in (*_TAGS, *_WORDS)]
-    where = ".".join([*([place] if place else []), *parts]) or "the file"
+def _where(path: Sequence[Any], place: str) -> str:
+    """The place in the file: the path without the kinds that were tried there."""
+    parts = [str(part) for part in path]
+    while parts and (parts[-1] in (*_TAGS, *_WORDS) or parts[-1].startswith("literal[")):
+        parts.pop()
+    if parts[-1:] == ["[key]"]:
+        parts[-2:] = [f"the key {parts[-2]!r}"]
+    shown = [part for part in parts if part not in _TAGS]
+    return ".".join([*([place] if place else []), *shown]) or "the file"
+
+
+def _fault(where: str, faults: Sequence[Mapping[str, Any]], model: type[BaseModel]) -> str:
+    fault = faults[0]
     kind = str(fault["type"])
     if kind == "extra_forbidden":
         known = _known_at(model, fault["loc"][:-1])
-        near = get_close_matches(parts[-1], known, n=1)
-        meant = f" (did you mean {near[0]!r}?)" if near else ""
-        return f"{where} is not known{meant}: use {', '.join(known)}"
+        return f"{where} is not known{meant(fault['loc'][-1], known)}: use {', '.join(known)}"
     if kind == "missing":
         return f"{where} is missing: add it"
     if kind == "value_error":
@@ -59,9 +74,26 @@ def _fault(fault: Mapping[str, Any], model: type[BaseModel], place: str) -> str:
     shown = shown if len(shown) <= _MOST else f"{shown[:_MOST]}..."
     limit = fault.get("ctx", {}).get("ge")
     if limit is not None:
-        return f"{where} is {shown}: give {limit} or more"
-    told = next((remedy for word, remedy in _REMEDIES.items() if kind.startswith(word)), None)
-    return f"{where} is {shown}: {told or str(fault['msg']).lower()}"
+        return f"{where} is {shown}: give {limit:g} or more"
+    choices = [choice for each in faults for choice in _choices(each)]
+    if choices:
+        listed = f"{', '.join(choices[:-1])} or {choices[-1]}" if len(choices) > 1 else choices[0]
+        return f"{where} is {shown}{meant(fault['input'], choices)}: use {listed}"
+    return f"{where} is {shown}: {', or '.join(dict.fromkeys(map(_remedy, faults)))}"
+
+
+def _choices(fault: Mapping[str, Any]) -> list[str]:
+    """The words that may stand here, where they are a few."""
+    if str(fault["type"]).startswith("bool"):
+        return ["true", "false"]
+    expected = str(fault.get("ctx", {}).get("expected", "")) if fault["type"] == "literal_error" else ""
+    return re.findall(r"'([^']*)'", expected)
+
+
+def _remedy(fault: Mapping[str, Any]) -> str:
+    kind = str(fault["type"])
+    known = next((remedy for word, remedy in _REMEDIES.items() if kind.startswith(word)), None)
+    return known or str(fault["msg"]).lower()
 
 
 def _known_at(model: type[BaseModel], path: Sequence[Any]) -> list[str]:

@@ -18,6 +18,7 @@ from jettison.network.graph import Graph, arc_head
 from jettison.network.lineage import origins
 from jettison.network.operators import Source
 from jettison.network.value import Value
+from jettison.network.words import an
 
 Vector = npt.NDArray[np.float64]
 
@@ -170,6 +171,6 @@ def _check(graph: Graph, name: str, value: Value) -> None:
             kind = next(kind for column, kind in source.schema if column.lower() == theirs.lower()).lower()
             if not kind.startswith(_NUMBERS):
                 raise NetworkError(
-                    f"output {name!r}: its value utility is on {value.column!r}, a {kind} of source {operator!r}: "
+                    f"output {name!r}: its value utility is on {value.column!r}, {an(kind)} of source {operator!r}: "
                     f"intervals are of numbers, so cast it, such as with_columns({{{theirs!r}: 'double({theirs})'}})."
                 )

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from jettison.errors import NetworkError, StartError
+from jettison.network.calls import checked_call
 from jettison.network.import_paths import Imported, imported
 from jettison.network.value_encoding import encode
 
@@ -72,6 +73,7 @@ class WholeWindow:
 Own = UserAggregate | WholeWindow
 
 
+@checked_call("jt.aggregate")
 def aggregate(
     *,
     init: Callable[[], Any] | str,
@@ -110,6 +112,7 @@ def aggregate(
     return UserAggregate(first, more, both, last, _columns("aggregate", columns), type, encoding)
 
 
+@checked_call("jt.whole_window")
 def whole_window(function: Callable[[Any], Any] | str, *, columns: str | Sequence[str], type: str) -> WholeWindow:
     """An aggregate of your own for `.agg(...)`: a function of a window's rows, as a pandas DataFrame of `columns`.
 

@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from jettison.errors import NetworkError
+from jettison.network.calls import checked_init
 
 Interval = tuple[float, float, float, float]
 """From, to, utility at the lower end, utility at the upper end."""
@@ -30,6 +31,7 @@ class Piece(NamedTuple):
     utility: float
 
 
+@checked_init("jt.Value")
 @dataclass(frozen=True)
 class Value:
     """What the values of a column are worth.

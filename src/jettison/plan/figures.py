@@ -43,7 +43,12 @@ class BatchFigures:
 
     @property
     def mispredicted(self) -> bool:
-        """Whether the batch was over budget although its plan predicted that it would fit, nothing more shed."""
+        """Whether the batch was over budget although its plan predicted that it would fit, nothing more shed.
+
+        While `calibrating` nothing is predicted: there are no costs to predict with.
+        """
+        if self.calibrating:
+            return False
         return self.over_budget and kind_of_reason(self.plan.reason) in ("within_budget", "windows_decided_earlier")
 
 

@@ -28,6 +28,7 @@ from jettison.spark.compile import Compiler
 from jettison.spark.count_state import CountState
 from jettison.spark.describe import part
 from jettison.spark.drops import ALL, HIDDEN, TIME, passes
+from jettison.spark.empty_results import EmptyResults
 from jettison.spark.guarded import Rejecting, unfit_rows, with_care
 from jettison.spark.join_reach import Seen
 from jettison.spark.join_state import JoinState
@@ -75,6 +76,7 @@ class BatchRunner:
         self._estimated = [each for each in graph.aggregates if each.estimated]
         self.shared: frozenset[str] = frozenset()
         self.known = Known()
+        self.empty: EmptyResults | None = None
         jobs = len(graph.outputs) + len(self._on_shed.sinks)
         self._pool = ThreadPoolExecutor(max(1, min(4, jobs)), thread_name_prefix="jettison-output")
 
@@ -99,7 +101,10 @@ class BatchRunner:
 
     def run(self, raw: Mapping[str, DataFrame], batch: int, plan: Plan, rows: Mapping[str, int]) -> Measured:
         """Write every output of a batch; rows on which expressions fail are rejected."""
-        return with_care(self.known, lambda: self._run(raw, batch, plan, rows), _LOG.warning)
+        measured = with_care(self.known, lambda: self._run(raw, batch, plan, rows), _LOG.warning)
+        if self.empty is not None:
+            self.empty.write(batch)
+        return measured
 
     def _run(self, raw: Mapping[str, DataFrame], batch: int, plan: Plan, rows: Mapping[str, int]) -> Measured:
         session = next(iter(raw.values())).sparkSession

@@ -11,7 +11,7 @@ from urllib.parse import urlparse
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import NumericType, TimestampNTZType
+from pyspark.sql.types import NumericType, StructType, TimestampNTZType
 
 from jettison.errors import StartError
 from jettison.network.estimated import weighed
@@ -20,6 +20,7 @@ from jettison.network.kafka import Kafka
 from jettison.network.operators import Aggregate, Join, Output, StreamJoin, kind_of
 from jettison.network.reserved import added, hidden_by_folders, ours, twice
 from jettison.network.schema import quoted
+from jettison.network.words import an
 from jettison.plan.group_gaps import named_groups
 from jettison.plan.plan import Plan
 from jettison.plan.stale import stale_limits
@@ -28,6 +29,7 @@ from jettison.spark.compile import Compiler
 from jettison.spark.connect import refuse_connect
 from jettison.spark.count_slices import CountShape
 from jettison.spark.drops import HIDDEN, KEY, RECORD, TIME, literal
+from jettison.spark.empty_results import result_schema
 from jettison.spark.join_state import Schemas
 from jettison.spark.kafka import read_stream
 from jettison.spark.sinks import BATCH_COLUMN, ParquetSink, Sink, as_sink
@@ -45,6 +47,8 @@ class Kept:
     counts: Mapping[str, CountShape] = field(default_factory=dict)
     code: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By operator: the Python code that it runs (`code`)."""
+    results: Mapping[str, StructType] = field(default_factory=dict)
+    """By output, the columns that it writes."""
 
     @property
     def kinds(self) -> dict[str, list[str]]:
@@ -156,9 +160,12 @@ def check_compiles(
     _check_own_names(sources, statics)
     empty = {name: spark.createDataFrame([], frame.schema) for name, frame in sources.items()}
     compiler = Compiler(graph, empty, Plan(), statics)
+    results = {}
     for output in graph.outputs:
         rows = compiler.output(output.name, count=False)
         _check_result(output, rows, (sinks or {}).get(output.name))
+        visible = StructType([each for each in rows.schema.fields if each.name not in HIDDEN])
+        results[output.name] = result_schema(output, visible)
         if output.qos.value is not None:
             _check_value(output.name, output.qos.value.column, rows)
     for arc in stale_limits(graph):
@@ -169,7 +176,7 @@ def check_compiles(
                 f".apply() before it keep column {TIME!r}, or say the same age for all outputs behind {tail!r}."
             )
     _check_gaps(spark, graph, compiler.shapes)
-    return Kept(compiler.sides, compiler.shapes, compiler.counts, code_of(graph, compiler.operator))
+    return Kept(compiler.sides, compiler.shapes, compiler.counts, code_of(graph, compiler.operator), results)
 
 
 def _check_own_names(sources: Mapping[str, DataFrame], tables: Mapping[str, DataFrame]) -> None:
@@ -206,12 +213,12 @@ def _check_gaps(spark: SparkSession, graph: Graph, shapes: Mapping[str, Shape]) 
             texts = spark.sql(f"SELECT {', '.join(casts)}").head()
         except AnalysisException as error:
             raise StartError(
-                f"aggregate {name!r}: QoS gaps of {cells.column!r}, a {kind}: no text says a value of it; name groups "
-                f"by a column of numbers, texts or times."
+                f"aggregate {name!r}: QoS gaps of {cells.column!r}, {an(kind)}: no text says a value of it; "
+                f"name groups by a column of numbers, texts or times."
             ) from error
         for value, text in zip(cells.names, texts or (), strict=True):
             if text != value:
-                remedy = f"no {kind} is that" if text is None else f"as a {kind} that is {text!r}: write it so"
+                remedy = f"no {kind} is that" if text is None else f"as {an(kind)} that is {text!r}: write it so"
                 raise StartError(f"aggregate {name!r}: QoS gaps of {cells.column!r} name {value!r}: {remedy}.")
 
 
@@ -240,4 +247,6 @@ def _check_value(output: str, column: str, rows: DataFrame) -> None:
         raise StartError(f"output {output!r}: its value utility is on {column!r}, which it does not have: {shown}.")
     if not isinstance(kinds[column.lower()], NumericType):
         kind = kinds[column.lower()].simpleString()
-        raise StartError(f"output {output!r}: its value utility is on {column!r}, a {kind}: cast it to a number first.")
+        raise StartError(
+            f"output {output!r}: its value utility is on {column!r}, {an(kind)}: cast it to a number first."
+        )

@@ -37,6 +37,7 @@ from jettison.network.operators import (
 from jettison.network.reach import time_places
 from jettison.network.schema import quoted
 from jettison.network.slices import SliceGroup, slice_groups
+from jettison.network.words import an
 from jettison.plan.plan import Plan, Semantic, Window
 from jettison.spark.count_slices import CountShape, count_shape
 from jettison.spark.count_slices import direct as counted_directly
@@ -409,7 +410,7 @@ class Compiler:
             if isinstance(operator, Apply):
                 made = resolve(operator)(frames[0])
                 if not isinstance(made, DataFrame):
-                    raise TypeError(f"the function gave a {type(made).__name__}, not a DataFrame: return the rows.")
+                    raise TypeError(f"the function gave {an(type(made).__name__)}, not a DataFrame: return the rows.")
                 if IDENTITY not in made.columns and operator.name in self._weighed:
                     raise StartError(
                         f"apply {operator.name!r}: its rows have lost what they go or stay by, and what is behind is "

@@ -24,6 +24,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from pyspark.sql.types import DoubleType, IntegerType, LongType, StringType, StructField, StructType, TimestampType
 
 from jettison.errors import NetworkError
+from jettison.network.calls import checked_call
 from jettison.network.fields import Field, fields_to_dict
 from jettison.network.rates import Rate
 from jettison.spark.connect import refuse_connect
@@ -43,6 +44,7 @@ _SPARK_TYPES = {
 _registered: WeakSet[SparkSession] = WeakSet()
 
 
+@checked_call("jt.generate")
 def generate(
     spark: SparkSession,
     fields: Mapping[str, Field],

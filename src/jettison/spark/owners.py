@@ -91,7 +91,7 @@ class Owners:
                 continue
             claim.owner.write(claim.folder)  # first: from here on the earlier run must not go on here
             if claim.replaces:
-                for name in _batches(claim.folder):
+                for name in batches_in(claim.folder):
                     claim.folder.delete(name)
         if adopts:
             write_sealed(self._checkpoint.folder, RUN, json.dumps({"run": self._run}))
@@ -99,7 +99,7 @@ class Owners:
     def release(self) -> None:
         """After a start that failed: folders that had no owner have none again."""
         for claim in self._claims:
-            if claim.before is None and Owner.read(claim.folder) == claim.owner and not _batches(claim.folder):
+            if claim.before is None and Owner.read(claim.folder) == claim.owner and not batches_in(claim.folder):
                 claim.folder.delete(OWNER)
 
     def _checked(self, sink: ParquetSink, folder: Folder, owner: Owner, names: set[str]) -> _Claim:
@@ -127,7 +127,7 @@ class Owners:
 
         Earlier versions wrote no owners: a checkpoint of theirs that has planned all of these batches goes on.
         """
-        there = _batches(folder)
+        there = batches_in(folder)
         if not there:
             return False
         planned = self._checkpoint.plans.batches() if self._old else []
@@ -143,7 +143,8 @@ def spark_place(path: str, spark: SparkSession) -> str:
     return os.path.realpath(str(whole.getPath())) if str(whole.getScheme()) == "file" else str(whole.toString())
 
 
-def _batches(folder: Folder) -> list[str]:
+def batches_in(folder: Folder) -> list[str]:
+    """The folders of batches in a parquet folder, by name."""
     return [name for name in folder.folders("") if name.startswith(f"{BATCH_COLUMN}=")]
 
 

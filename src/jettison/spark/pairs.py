@@ -10,6 +10,7 @@ from pyspark.sql.types import IntegralType
 from jettison.errors import StartError
 from jettison.network.operators import StreamJoin
 from jettison.network.schema import quoted
+from jettison.network.words import an
 from jettison.spark.drops import HIDDEN, IDENTITY, TIME
 
 _OTHER = {IDENTITY: "_jt_other_id", TIME: "_jt_other_time"}
@@ -62,8 +63,8 @@ def check_sides(join: StreamJoin, left: DataFrame, right: DataFrame) -> None:
         kinds = [_kind(rows, name) for rows in (left, right)]
         if kinds[0] != kinds[1]:
             raise StartError(
-                f"join {join.name!r}: {name!r} is a {kinds[0]} on one side and a {kinds[1]} on the other, and keys are "
-                f"judged as they are written: cast one of them."
+                f"join {join.name!r}: {name!r} is {an(kinds[0])} on one side and {an(kinds[1])} on the other, and keys "
+                f"are judged as they are written: cast one of them."
             )
     there = {name.lower() for name in visible(right.columns)} - on
     clash = [name for name in visible(left.columns) if name.lower() in there]

@@ -18,6 +18,7 @@ from jettison.control.catch_up import SHED, UNBOUNDED, Backlog, most_rows
 from jettison.control.loop import LEAST_READ_SHARE, Controller, Settings
 from jettison.control.narration import Narrator
 from jettison.errors import JettisonError, SessionError, SourceError, StartError
+from jettison.network.calls import checked_call
 from jettison.network.estimated import weighed
 from jettison.network.graph import Graph
 from jettison.network.identity import network_identity
@@ -186,6 +187,7 @@ class Run:
         """Whether it goes on. Not when its Spark session has ended, or the driver's JVM is gone."""
         return query_active(self._spark, self.query)
 
+    @checked_call("run.await_termination", StartError)
     def await_termination(self, timeout: float | None = None) -> bool:
         """Wait until the run ends, at most `timeout` seconds. True when it has ended; raises when it failed.
 
@@ -205,6 +207,7 @@ class Run:
                 self._raise(self._failure)
         return ended
 
+    @checked_call("run.stop", StartError)
     def stop(self, patience_s: float = 60.0) -> None:
         """End the run between two batches. Raises when it had failed before.
 

@@ -13,6 +13,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from jettison.errors import StartError
+from jettison.network.calls import checked_call
 from jettison.spark.jars import avro as avro_reader
 from jettison.spark.jars import kafka_connector
 
@@ -38,6 +39,7 @@ _SETTINGS = {
 }
 
 
+@checked_call("jt.local_session", StartError)
 def local_session(
     name: str = "jettison",
     cores: int | None = None,

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from pyspark.sql import DataFrame, Row
 
 from jettison.errors import StartError
+from jettison.network.calls import checked_call
 from jettison.network.kafka import Kafka
 from jettison.spark.files import local_place
 from jettison.spark.kafka import KafkaSink
@@ -128,6 +129,7 @@ def _first(rows: DataFrame, limit: int) -> list[Row]:
         kept.unpersist()
 
 
+@checked_call("jt.parquet", StartError)
 def parquet(path: str, *, on_other_run: str = REFUSE) -> ParquetSink:
     """Write parquet files, exactly once, one folder per batch.
 
@@ -139,18 +141,21 @@ def parquet(path: str, *, on_other_run: str = REFUSE) -> ParquetSink:
     return ParquetSink(str(path), on_other_run)
 
 
+@checked_call("jt.console", StartError)
 def console(rows: int = 10) -> ConsoleSink:
     """Show the first rows of every batch."""
     _check_rows("jt.console", "rows", rows)
     return ConsoleSink(rows)
 
 
+@checked_call("jt.memory", StartError)
 def memory(limit: int = 100_000) -> MemorySink:
     """Keep rows in this process, for tests."""
     _check_rows("jt.memory", "limit", limit)
     return MemorySink(limit)
 
 
+@checked_call("jt.spark_format", StartError)
 def spark_format(name: str, **options: str) -> FormatSink:
     """Write with any format that Spark knows: `jt.spark_format("kafka", topic="alerts", ...)`."""
     if not isinstance(name, str) or not name.strip():

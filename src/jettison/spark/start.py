@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from jettison.control.catch_up import NEWEST, SHED, check_catch_up
 from jettison.control.loop import Settings
 from jettison.errors import StartError
+from jettison.network.calls import checked_call
 from jettison.network.declare import Network
 from jettison.network.durations import duration_ms
 from jettison.network.estimated import weighed
@@ -29,6 +30,7 @@ from jettison.spark.checks import check_compiles, check_keys, check_paths, check
 from jettison.spark.closing import Step, close_all
 from jettison.spark.connect import named_parts, refuse_connect
 from jettison.spark.count_state import CountState
+from jettison.spark.empty_results import EmptyResults
 from jettison.spark.join_state import JoinState
 from jettison.spark.metrics import Metrics
 from jettison.spark.metrics_address import metrics_address
@@ -47,6 +49,7 @@ from jettison.statistics.profile import Profile
 DRY_RUN = "dry-run"
 
 
+@checked_call("jt.start", StartError)
 def start(
     network: Network | Graph,
     sources: Mapping[str, DataFrame | Kafka] | None = None,
@@ -135,6 +138,11 @@ def start(
         trigger=trigger,
         headroom=headroom,
         checkpoint=checkpoint,
+        shedding=shedding,
+        catch_up=catch_up,
+        shedder=shedder,
+        learn=learn,
+        live=live,
         stale=stale,
         profile=profile,
         shared=shared,
@@ -188,6 +196,7 @@ def start(
         counts = CountState(spark, *state, kept.counts, presence) if kept.counts else None
         remember_kinds(folder.state_folder, kept.kinds)
         runner = BatchRunner(spark, graph, chosen, tables, aside, shed_sinks, joins, slices, counts, presence)
+        runner.empty = EmptyResults(spark, chosen, kept.results)
         reader = Reader(spark, graph, folder, countable=all(is_bare(frame) for frame in frames.values()))
         owners.take()
         run = Run(

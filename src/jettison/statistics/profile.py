@@ -8,9 +8,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from jettison.errors import NetworkError
+from jettison.network.calls import checked_init
 from jettison.network.graph import Graph
+from jettison.network.words import meant
 
 
+@checked_init("Profile")
 @dataclass(frozen=True)
 class Profile:
     """Costs in microseconds of batch time per input tuple, selectivities in tuples out per tuple in.
@@ -48,9 +51,14 @@ class Profile:
             ("read_us", self.read_us),
             ("look_us", self.look_us),
         ):
+            if not isinstance(numbers, Mapping):
+                raise NetworkError(f"profile {word} is {numbers!r}: give numbers by operator, such as {{'paid': 2.5}}.")
             for name, number in numbers.items():
                 if name not in graph.by_name:
-                    raise NetworkError(f"profile {word}: {name!r} is not an operator of network {graph.name!r}.")
+                    raise NetworkError(
+                        f"profile {word}: {name!r} is not an operator of network {graph.name!r}"
+                        f"{meant(name, graph.by_name)}: it has {', '.join(graph.by_name)}."
+                    )
                 _check_number(f"{word} of {name!r}", number)
         _check_number("fixed_ms", self.fixed_ms)
         _check_number("drop_us", self.drop_us)
@@ -71,6 +79,6 @@ class Profile:
         return cls(**content)
 
 
-def _check_number(what: str, number: float) -> None:
-    if not (math.isfinite(number) and number >= 0):
-        raise NetworkError(f"profile {what} is {number}: give a finite number that is not below 0.")
+def _check_number(what: str, number: object) -> None:
+    if isinstance(number, bool) or not isinstance(number, int | float) or not (math.isfinite(number) and number >= 0):
+        raise NetworkError(f"profile {what} is {number!r}: give a finite number that is not below 0.")
