@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from jettison.control.trust import Trust, by_chance_instead
@@ -39,12 +41,35 @@ def sample(batch: int, rows: int) -> BatchSample:
 
 
 def test_an_output_that_has_nothing_to_get_does_not_end_drops_by_value() -> None:
-    """It had 50 rows once and none since: after one batch by chance that is known."""
+    """Another one gets rows by value as before, and nothing was expected here."""
+    net = Network("two")
+    kept = net.source("s", "x int").where("x > 0", name="w")
+    kept.output("o")
+    kept.where("x > 9", name="v").output("none")
+    trust, plan = Trust(net.graph), Plan({"s": BY_VALUE}, delivered={"o": 0.75, "none": 0.75})
+    for batch in range(200):
+        seen = replace(sample(batch, 50), outputs={"o": OutputSample(50), "none": OutputSample(0)})
+        trust.record(plan, seen, {"o": 55.0, "none": 1.0})
+        assert trust.batches_by_chance == 0
+
+
+def test_trust_3_while_nothing_comes_batches_go_by_chance() -> None:
+    """Nobody can say which values pass the filter when none does: the first that do are not to be missed."""
     trust, by_value = Trust(graph(0.0)), 0
     plan = Plan({"s": BY_VALUE}, delivered={"o": 0.75})
-    trust.record(plan, sample(0, 50))
-    for batch in range(1, 201):
+    trust.record(plan, sample(0, 50), {"o": 50.0})
+    for batch in range(1, 21):
         chance = trust.batches_by_chance > 0
         by_value += not chance
         trust.record(Plan({"s": Random(0.75)}, delivered={"o": 0.75}) if chance else plan, sample(batch, 0))
-    assert by_value >= 198
+    assert by_value <= 2
+    trust.record(Plan({"s": Random(0.75)}, delivered={"o": 0.75}), sample(21, 40))
+    assert trust.batches_by_chance == 0
+
+
+@pytest.mark.parametrize(("counted", "expected", "gives_way"), [(0, 50.0, True), (3, 50.0, True), (30, 50.0, False)])
+def test_trust_3_rows_that_do_not_reach_the_output_count(counted: int, expected: float, gives_way: bool) -> None:
+    """All that was planned passed the drop, and a filter below it removed it."""
+    trust = Trust(graph(0.0))
+    trust.record(Plan({"s": BY_VALUE}, delivered={"o": 0.75}), sample(0, counted), {"o": expected})
+    assert (trust.batches_by_chance > 0) == gives_way

@@ -85,6 +85,29 @@ def test_trust_3_a_jump_is_answered_and_what_arrives_is_told(spark: SparkSession
     assert isinstance(run.history[4][1].drops["s"], Semantic)
 
 
+def test_trust_3_a_filter_below_that_has_to_do_with_the_value(spark: SparkSession, tmp_path: Path) -> None:
+    """It removes the values that are worth most: a plan that kept those said 30 %, and delivered nothing."""
+    batches = 4
+    files(tmp_path / "in", [(0, 10_000)] * batches, payload=False)
+    net = jt.Network("drift")
+    source = net.source("s", "id long, x double", id=["id"])
+    source.where("x >= 2000 AND x < 6000", name="w").output("o", qos=jt.QoS(value=VALUE), quality=True)
+    cost_us = {"w": 17.5 * 2.4, "o": 2.5 * 2.4}
+    run = run_of(spark, tmp_path, net, {"o": jt.parquet(str(tmp_path / "o"))}, False, cost_us)
+    ended(run, batches * ROWS)
+    read = [pq.read_table(tmp_path / "in" / f"{number:03}.parquet")["x"].to_numpy() for number in range(batches)]
+    full = [int(((x >= 2000) & (x < 6000)).sum()) for x in read]
+    counted = [sample.outputs["o"].rows / all_of for (sample, _), all_of in zip(run.history, full, strict=True)]
+    planned = [plan.delivered["o"] for _, plan in run.history]
+    kept = {row._batch: row.kept for row in written(spark, tmp_path / "o")}
+    assert isinstance(run.history[-1][1].drops["s"], Semantic)
+    assert min(counted[1:]) > 0.6  # found out from one batch by chance: of the others that the filter removes, none
+    assert [kept[number] for number in range(1, batches)] == pytest.approx(counted[1:], abs=0.05)
+    assert planned[1:] == pytest.approx(counted[1:], abs=0.05)
+    weighted = sum(share * rows for share, rows in zip(counted, full, strict=True)) / sum(full)
+    assert run.report().outputs["o"].delivered_share == pytest.approx(weighted, abs=0.03)
+
+
 @pytest.mark.long
 def test_trust_3_values_of_a_payload_vanish(spark: SparkSession, tmp_path: Path) -> None:
     """Of JSON, where the value is parsed alone; all of them are null from batch 2 on, which is worth `otherwise`."""

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pytest
 
-from jettison.plan.fate import BITS, Schedule, Segment, keep
+from jettison.plan.fate import BITS, Schedule, Segment, extend, keep
+from jettison.plan.plan import Fate
 from jettison.plan.xxhash64 import hash_of_longs, hash_of_text
+from jettison.spark.drops import is_kept
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,3 +46,16 @@ def test_a_window_has_the_fate_in_sql_that_it_has_in_python(spark: SparkSession)
     schedule = Schedule((segment,))
     assert {row.kept for row in judged} == {True, False}
     assert [row.kept for row in judged] == [keep(schedule, row["index"], row.zone) for row in judged]
+
+
+@pytest.mark.parametrize("together", [0, 1, 4])
+def test_trust_9_what_judges_results_in_sql_is_the_fate(spark: SparkSession, together: int) -> None:
+    """Also from the beginning of all time on, where numbers are large, and where a segment goes on with a block."""
+    schedule = extend(Schedule(), None, drop_share=0.55, gap=4, seed="delays", together=together)
+    schedule = extend(schedule, 61, drop_share=0.3, gap=4, seed="delays", together=together)
+    schedule = extend(schedule, 133, drop_share=1.0, gap=4, seed="delays", together=together)
+    schedule = extend(schedule, 151, drop_share=0.8, gap=4, seed="delays", together=together)
+    fate = Fate(10, schedule, 0.8)
+    starts = spark.range(-50, 400).selectExpr("id AS index", "id * 10L AS at")
+    judged = starts.selectExpr("index", f"{is_kept(fate, 'at', None)} AS kept").collect()
+    assert [row.kept for row in judged] == [keep(schedule, row["index"]) for row in judged]

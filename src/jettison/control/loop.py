@@ -485,7 +485,7 @@ class Controller:
                 fresh = min(1.0, rows_kept / rows_in / max(obeyed.keep(arc), 1e-9))
                 keeps[arc] = tuple(share * fresh for share in planned)
         self.groups.update(before_drops(self._decisions, obeyed, sample, self.groups))
-        self._trust.record(obeyed, sample)
+        self._trust.record(obeyed, sample, self.costs.expected_rows(sample.rows_in, keeps))
         if any(sample.rows_in.values()):
             self._put_on_trial(sample, keeps)
             self.costs.update_values(sample, keeps)

@@ -80,7 +80,8 @@ def scheduled(decisions: WindowDecisions, plan: Plan, before: Mapping[str, Fate]
             fates |= {name: asked[name]} if name in asked else {}
         elif rule is not None:
             times = (marks.newest_of(name), decisions.band_us(name), marks.closing_from_us(name))
-            fate = _extended(decision, old, asked.get(name), *times)
+            together = 0 if decision is None else decisions.together(name)
+            fate = _extended(decision, old, asked.get(name), together, *times)
             if any(segment.drop_share > 0 for each in _lists(fate.schedule) for segment in each):
                 fates[name] = fate
     others = {arc: drop for arc, drop in plan.drops.items() if not isinstance(drop, Window)}
@@ -105,6 +106,7 @@ def _extended(
     decision: Decision | None,
     old: Fate | None,
     asked: Fate | None,
+    together: int,
     newest_us: int | None,
     band_us: int,
     open_us: int | None,
@@ -135,8 +137,9 @@ def _extended(
     for cell, of_cell in enumerate(() if cells is None else cells.shares):
         if (told and of_cell > 0) or str(cell) in schedule.groups:
             own = cells.gaps[cell] if cells is not None and cells.gaps else gap
-            schedule = extend(schedule, now, drop_share=of_cell, gap=own, seed=seed, group=str(cell))
-    schedule = extend(schedule, now, drop_share=0.0 if told else share, gap=gap, seed=seed)
+            once = together if together <= 1 else own
+            schedule = extend(schedule, now, drop_share=of_cell, gap=own, seed=seed, group=str(cell), together=once)
+    schedule = extend(schedule, now, drop_share=0.0 if told else share, gap=gap, seed=seed, together=together)
     if open_us is not None:
         schedule = forget(schedule, open_us // step_us)
     groups = {group: own for group, own in schedule.groups.items() if not _same(own, schedule.segments)}

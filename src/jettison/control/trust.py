@@ -4,29 +4,39 @@ A drop by value rests on how values were spread in earlier batches. Where that s
 values jump to and fro, or nothing has been seen of them yet, the same shares are dropped by chance: a share that is
 dropped by chance is delivered, whatever the values are. After a batch that got next to nothing, and after two in a row
 that missed their plan, the next batch goes by chance; each time that happens again within a short while, twice as many.
+What counts is what passes the drop, and what comes to the outputs: a filter below may remove just the values that are
+kept. While no output gets anything, batches go by chance.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import math
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from jettison.network.graph import Graph
-from jettison.network.slices import results_above
+from jettison.network.slices import waits_above
+from jettison.plan.certify import planned_load_us
 from jettison.plan.claims import claimed
 from jettison.plan.floors import floor_at
 from jettison.plan.keys import by_chance
 from jettison.plan.plan import Drop, Plan, Semantic
 from jettison.plan.problem import Problem
+from jettison.statistics.passing import contradicts
 from jettison.statistics.samples import BatchSample
 
 _MISSED_SHARE = 0.1
 _NOTHING_SHARE = 0.1
 _TELLING_ROWS = 10
+_TELLING_NOTHING = 3.0
+"""Of so many rows that are expected none comes by chance one time in twenty."""
+_MANY_ROWS = 100
+_FEW_SHARE = 0.5
 _MOST_BATCHES = 64
 _FORGIVEN_AFTER = 8
-_TRIES = 6
-_STEP = 0.93
+_TRIES = 14
+_NEAR_SHARE = 0.01
+_LEAST_FACTOR = 0.6
 
 
 class Trust:
@@ -39,25 +49,38 @@ class Trust:
         self._next = 1
         self._missed = False
         self._good = 0
-        self._got: dict[str, int] = {}
+        self._empty = 0
+        self._hungry = False
 
-    def record(self, plan: Plan, sample: BatchSample) -> None:
-        """Compare what passed drops by value with what the plan said."""
+    def record(self, plan: Plan, sample: BatchSample, expected: Mapping[str, float] | None = None) -> None:
+        """Compare what passed drops by value, and what came to the outputs below them, with what the plan said.
+
+        `expected` are the rows that outputs were to get, by what filters passed of every value before.
+        """
         by_value = [arc for arc, drop in plan.drops.items() if isinstance(drop, Semantic) and arc not in plan.stale]
         if by_value:
-            self._judge(plan, sample, by_value)
+            self._judge(plan, sample, by_value, expected or {})
         elif self.batches_by_chance > 0 and plan.drops:
             self.batches_by_chance -= 1
-        rows = {name: seen.rows for name, seen in sample.outputs.items()}
-        # an output that gets nothing of a batch that did not go by value has nothing to get
-        self._got |= {name: count for name, count in rows.items() if count > 0} if by_value else rows
+            if self._hungry and not any(seen.rows for seen in sample.outputs.values()):
+                self.batches_by_chance = max(1, self.batches_by_chance)  # where nothing comes no value is any better
+            else:
+                self._hungry = False
 
-    def _judge(self, plan: Plan, sample: BatchSample, arcs: Collection[str]) -> None:
+    def _judge(self, plan: Plan, sample: BatchSample, arcs: Collection[str], expected: Mapping[str, float]) -> None:
         shares = [(plan.keep(arc), *sample.arcs[arc]) for arc in arcs if sample.arcs.get(arc, (0, 0))[0] > 0]
         telling = [(planned, kept / rows) for planned, rows, kept in shares if planned * rows >= _TELLING_ROWS]
         missed = any(abs(planned - counted) > _MISSED_SHARE for planned, counted in telling)
         nothing = any(counted < _NOTHING_SHARE * planned for planned, counted in telling)
-        if nothing or self._starved(plan, sample) or (missed and self._missed):
+        counted = {name: seen.rows for name, seen in sample.outputs.items() if not waits_above(self._graph, name)}
+        wanted = {name: rows for name, rows in expected.items() if name in counted}
+        missed |= any(self._missed_at(plan, sample, name) for name, rows in wanted.items() if rows >= _MANY_ROWS)
+        nothing |= any(_too_few(counted[name], rows) for name, rows in wanted.items())
+        below = [name for name in counted if plan.delivered.get(name, 0.0) > 0]
+        empty = bool(below) and any(sample.rows_in.values()) and not any(counted[name] for name in below)
+        self._empty = self._empty + 1 if empty else 0
+        self._hungry = empty and (nothing or self._empty > 1)
+        if nothing or self._hungry or (missed and self._missed):
             self.batches_by_chance, self._next = self._next, min(2 * self._next, _MOST_BATCHES)
             self._missed, self._good = False, 0
             return
@@ -66,17 +89,28 @@ class Trust:
         if self._good >= _FORGIVEN_AFTER:
             self._next = 1
 
-    def _starved(self, plan: Plan, sample: BatchSample) -> bool:
-        """Whether an output that had rows gets none any more, though the plan promises some."""
-        return any(
-            sample.outputs[name].rows == 0 and plan.delivered.get(name, 0.0) * rows >= _TELLING_ROWS
-            for name, rows in self._got.items()
-            if name in sample.outputs and not results_above(self._graph, name)[0]
-        )
+    def _missed_at(self, plan: Plan, sample: BatchSample, output: str) -> bool:
+        """Whether another share came to an output than was planned, as counted."""
+        planned, counted = plan.delivered.get(output), sample.delivered.get(output)
+        return planned is not None and counted is not None and abs(planned - counted) > _MISSED_SHARE
+
+
+def _too_few(counted: int, expected: float) -> bool:
+    """Whether so much less came than was expected that other values must pass now.
+
+    >>> _too_few(0, 2.5), _too_few(0, 3.5), _too_few(27, 80.0), _too_few(50, 80.0), _too_few(2, 9.0)
+    (False, True, True, False, False)
+    """
+    if counted == 0:
+        return expected >= _TELLING_NOTHING
+    return counted < _FEW_SHARE * expected and contradicts(counted, expected)
 
 
 def by_chance_instead(problem: Problem, plan: Plan, arcs: Collection[str]) -> Plan:
     """The plan with drops by chance in place of those by value on these arcs, saving as much as floors allow.
+
+    Of the rows that a drop by value keeps, filters below may pass more or less than of others: by chance, as many are
+    kept as cost the same.
 
     >>> from jettison.network import Network
     >>> from jettison.statistics.profile import Profile
@@ -90,14 +124,30 @@ def by_chance_instead(problem: Problem, plan: Plan, arcs: Collection[str]) -> Pl
     keeps = {arc: drop.keep for arc, drop in plan.drops.items() if arc in arcs and isinstance(drop, Semantic)}
     if not keeps:
         return plan
-    found = plan
-    for attempt in range(_TRIES):
-        steps = {arc: 1.0 if floor_at(problem.graph, arc) > 0 else _STEP**attempt for arc in keeps}
-        changed = {arc: by_chance(problem.graph, arc, keep * steps[arc]) for arc, keep in keeps.items()}
-        drops: dict[str, Drop] = {**plan.drops, **changed}
-        if plan.stale:
-            return replace(plan, drops=drops)
-        found = replace(claimed(problem, drops, plan.reason), row=plan.row)
-        if found.saves_us >= plan.saves_us * (1.0 - 1e-6):
-            break
-    return found
+
+    def changed(factor: float) -> dict[str, Drop]:
+        # floors are of rows, and held by the shares that they were given
+        found = {
+            arc: keep * (max(1.0, factor) if floor_at(problem.graph, arc) > 0 else factor)
+            for arc, keep in keeps.items()
+        }
+        return {**plan.drops, **{arc: by_chance(problem.graph, arc, min(1.0, keep)) for arc, keep in found.items()}}
+
+    if plan.stale:
+        return replace(plan, drops=changed(1.0))
+
+    def saves_us(factor: float) -> float:
+        return problem.load_us - planned_load_us(problem, Plan(changed(factor)))
+
+    factor, wanted_us = 1.0, plan.saves_us
+    if abs(saves_us(1.0) - wanted_us) > _NEAR_SHARE * wanted_us:
+        factor = _largest(lambda each: saves_us(each) >= wanted_us, _LEAST_FACTOR, 1.0 / min(keeps.values()))
+    return replace(claimed(problem, changed(factor), plan.reason), row=plan.row)
+
+
+def _largest(enough: Callable[[float], bool], low: float, high: float) -> float:
+    """The largest factor that is enough, between one that is taken to be and one that may not be."""
+    for _ in range(_TRIES):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if enough(middle) else (low, middle)
+    return low

@@ -84,7 +84,7 @@ def run(*, quick: bool, say: Say) -> Result:
             f"two batches after a change what passes is within {_MOST_GAP} of the plan": metrics["worst_gap"]
             <= _MOST_GAP,
             "no two batches in a row get nothing though the plan says otherwise": metrics["empty_runs"] == 0,
-            "report and results say what arrived, within .05": max(metrics["told_gap"], metrics["kept_gap"]) <= 0.05,
+            "report and results say what arrived, within .02": max(metrics["told_gap"], metrics["kept_gap"]) <= 0.02,
         },
         table,
         lambda figure: _draw(figure, table),

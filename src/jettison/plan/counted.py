@@ -2,8 +2,9 @@
 
 Of drops by chance the counted share is taken. Of a drop by value the shares of its cells are in the plan, and how the
 tuples of the batch were spread over the cells is known from a sample before the drop; both together are scaled to the
-rows that were counted behind it. What filters below pass of every cell is known from earlier batches. Outputs below a
-drop by window are left out: shares of windows hold in the long run, not in one batch.
+rows that were counted behind it. What filters below pass of every cell is known from earlier batches; where rows were
+counted at the output, what they passed of the cells that were open is taken from there. Outputs below a drop by window
+are left out: shares of windows hold in the long run, not in one batch.
 """
 
 from __future__ import annotations
@@ -16,13 +17,17 @@ import numpy.typing as npt
 
 from jettison.network.graph import Graph, arc_head
 from jettison.network.operators import Apply, Join, Source, Where
+from jettison.network.slices import results_above, waits_above
 from jettison.plan.plan import Keep, Plan, Semantic, Window, keeps_of
+from jettison.statistics.passing import contradicts
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample
 from jettison.statistics.spread import Spread, flows_by_value
 from jettison.statistics.values import counted_spread
 
 Vector = npt.NDArray[np.float64]
+
+_LEAST_MISSED_ROWS = 0.5
 
 
 def counted_shares(
@@ -70,12 +75,13 @@ def counted_shares(
         if output.name in by_window_above:
             continue
         (arc,) = graph.arcs_into(output.name)
-        delivered[output.name] = _share(with_drops[arc].sum(), without[arc].sum())
+        got_by_cell, full_by_cell = _as_counted(graph, output.name, with_drops[arc], without[arc], sample)
+        delivered[output.name] = _share(got_by_cell.sum(), full_by_cell.sum())
         track, value = graph.tracks.below(output.name), output.qos.value
         if track is not None and value is not None and not plan.stale and not any(sample.stale.values()):
             weights = track.worth(value)
-            full = float((weights * without[arc]).sum())
-            got = float((weights * with_drops[arc]).sum())
+            full = float((weights * full_by_cell).sum())
+            got = float((weights * got_by_cell).sum())
             worth[output.name] = _share(got, full) if full > 0 else delivered[output.name]
     return delivered, worth
 
@@ -108,6 +114,23 @@ def _carried(
                 at[name] = at[name] / max(float(at[name].sum()), 1e-12)
             values[place] = tuple(map(float, at[name]))
     return replace(profile, values=values, selectivity=selectivity)
+
+
+def _as_counted(graph: Graph, output: str, got: Vector, full: Vector, sample: BatchSample) -> tuple[Vector, Vector]:
+    """By cell what came to an output and what would have come, scaled to the rows that were counted there.
+
+    Of cells that were closed nobody has counted anything: what would have come of those is as filters passed them
+    before.
+    """
+    seen, expected = sample.outputs.get(output), float(got.sum())
+    if seen is None or expected <= 0 or results_above(graph, output)[0] or waits_above(graph, output):
+        return got, full
+    if seen.rows == 0 and float(full[got <= 0].sum()) < _LEAST_MISSED_ROWS:
+        return got, full  # nothing came, and nothing is known to be missing: the drop did what it did to other rows
+    scale = seen.rows / expected
+    if scale < 1.0 and np.any((got <= 0) & (full > 0)) and contradicts(seen.rows, expected):
+        return scale * got, full  # other values pass than before, and what passes now may well be what was dropped
+    return scale * got, np.where(got > 0, scale * full, full)
 
 
 def _share(got: float, full: float) -> float:

@@ -2,7 +2,8 @@
 
 The share of an output that is delivered is what comes to it over what would have come without any drop. Tuples follow
 the same arithmetic as in a plan (`statistics.load.flows`), with the share that was counted on each arc in place of the
-share that was planned. Selectivities matter only where streams merge.
+share that was planned. Selectivities matter only where streams merge. Below drops by value shares are those of
+`plan.counted`.
 
 Windows count as windows: of those that closed in a batch, the share that was kept. A tuple that goes early because no
 kept window needs it is not counted a second time.
@@ -18,6 +19,7 @@ import numpy.typing as npt
 
 from jettison.network.graph import Graph
 from jettison.network.marks import BatchMarks
+from jettison.plan.counted import counted_shares
 from jettison.plan.fate import kept
 from jettison.plan.plan import Fate, Plan, Semantic, Window
 from jettison.plan.window_decisions import decisions_of
@@ -60,24 +62,19 @@ def delivered(graph: Graph, plan: Plan, sample: BatchSample, profile: Profile | 
     whole = flows(graph, known, rows)
     all_kept = flows(graph, known, rows, _keeps(plan, sample, arrived))
     worth_kept = flows(graph, known, rows, _keeps(plan, sample, arrived, wanted_only=True))
-    meant = flows(graph, known, rows, _planned(plan, sample, arrived)) if _by_value(plan) else None
+    by_value = counted_shares(graph, known, plan, sample) if _by_value(plan) and not sample.delivered else ({}, {})
+    told, told_worth = {**by_value[0], **sample.delivered}, {**by_value[1], **sample.worth}
     windows = _windows_closed(graph, sample)
     below = {source.name: graph.outputs_below(source.name) for source in graph.sources}
     found = {}
     for output in graph.outputs:
         (arc,) = graph.arcs_into(output.name)
         share, worth = (_ratio(each[arc], whole[arc]) for each in (all_kept, worth_kept))
-        if meant is not None and output.name in plan.delivered and output.name not in windows:
-            # the plan knows which values pass filters further down; counts say by how much it was wrong
-            corrected = _ratio(all_kept[arc], meant[arc], otherwise=share)
-            share = min(1.0, plan.delivered[output.name] * corrected)
-            worth = min(1.0, plan.worth.get(output.name, plan.delivered[output.name]) * corrected)
-        elif output.name in plan.worth and output.qos.value is not None:
+        if output.name in plan.worth and output.qos.value is not None:
             planned = plan.delivered.get(output.name, 1.0)
             worth = min(1.0, plan.worth[output.name] * _ratio(share, planned, otherwise=1.0))
         if output.name not in windows:
-            share = sample.delivered.get(output.name, share)
-            worth = sample.worth.get(output.name, worth)
+            share, worth = told.get(output.name, share), told_worth.get(output.name, worth)
         tuples = sum(count for name, count in arrived.items() if output.name in below[name])
         found[output.name] = Delivered(share, worth, windows.get(output.name, tuples))
     return found
@@ -122,19 +119,6 @@ def _kept_windows(windows: tuple[float, float] | None, results: tuple[int, int] 
         if found is not None and found[0]:
             return min(1.0, found[1] / found[0])
     return 1.0
-
-
-def _planned(plan: Plan, sample: BatchSample, arrived: Mapping[str, float]) -> dict[str, float]:
-    """The shares that were planned, as single numbers, records that were skipped included."""
-    keeps = {
-        arc: drop.keep
-        for arc, drop in plan.drops.items()
-        if not isinstance(drop, Window)  # a plan by value has no windows below
-    }
-    for name, count in arrived.items():
-        if (unread := sample.skipped.get(name, 0)) and count:
-            keeps[name] = keeps.get(name, 1.0) * (count - unread) / count
-    return keeps
 
 
 def _windows_closed(graph: Graph, sample: BatchSample) -> dict[str, float]:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from jettison.network.graph import Graph
 from jettison.plan.certify import utility_of
 from jettison.plan.claims import OVERLOAD, WITHIN_BUDGET, claimed, everything, not_enough, over_budget_us
-from jettison.plan.floor_repair import with_floors
+from jettison.plan.floor_repair import hold_floors, with_floors
 from jettison.plan.floors import floors
 from jettison.plan.keys import by_chance
 from jettison.plan.ladder import LOWEST_KEEP_SHARE
@@ -37,6 +37,7 @@ DROP_PAYS = 2.0
 _GOOD_SHARE = 0.999
 _DUST = 1e-9
 _ROUNDS = 5
+_ROUNDING = 1e-7
 
 
 class ExactShedder:
@@ -111,8 +112,7 @@ def _by_value(question: _Question) -> Plan | Infeasible:
     for _ in range(_ROUNDS):
         passing = question.program.solve(question.full, max(0.0, capacity_us))
         if passing is None:
-            least = everything(problem) if floors(problem.graph) else claimed(problem, {}, OVERLOAD)
-            return _if_enough(problem, least)
+            return _if_enough(problem, _least(question) if floors(problem.graph) else claimed(problem, {}, OVERLOAD))
         keeps = _keeps(places, question.full, passing)
         plan = claimed(problem, drops_by_value(problem.graph, places, keeps, question.full), OVERLOAD)
         over_us = over_budget_us(problem, plan)
@@ -120,6 +120,18 @@ def _by_value(question: _Question) -> Plan | Infeasible:
             return plan
         capacity_us -= 1.01 * over_us
     return _if_enough(problem, everything(problem))
+
+
+def _least(question: _Question) -> Plan:
+    """Floors do not fit: the best of the plans that hold them with the least work."""
+    problem, program = question.problem, question.program
+    passing = program.solve(question.full, program.least_us(question.full) * (1.0 + _ROUNDING))
+    if passing is None:
+        return everything(problem)
+    keeps = _keeps(program.layout, question.full, passing)
+    plan = claimed(problem, drops_by_value(problem.graph, program.layout, keeps, question.full), OVERLOAD)
+    held = [hold_floors(problem, each) for each in (plan, everything(problem))]
+    return max(held, key=lambda each: each.saves_us)
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,15 @@
 """The fate of a window: a pure function of its index, its group and a schedule, so that nobody has to be told.
 
 Window i of an aggregate starts at tick i * slide. A schedule is a list of segments, each in force from one index on.
-In a segment the windows of a group come in blocks of gap + 1. The first of a block, its head, is always kept; the
-others go together or stay together, with the chance drop_share * (gap + 1) / gap. So at most `gap` windows in a row
-are missing, and in the long run `drop_share` of all: thesis 4.3 (B), 4.7 (windows of a batch go together), 4.10.1
-(groups with a p and a B of their own). The thesis tosses a coin per batch and makes up for two drops in a row later;
-here the kept window between two batches has its place, so no coin needs the memory of another.
+In a segment the windows of a group come in blocks of gap + 1. The first of a block, its head, is always kept; of the
+others as many go as are due (`plan.even`). So at most `gap` windows in a row are missing, and `drop_share` of all, in
+every stretch: thesis 4.3 (B), 4.7 (windows of a batch go together), 4.10.1 (groups with a p and a B of their own). The
+thesis tosses a coin per batch and makes up for two drops in a row later; here the kept window between two batches has
+its place, and nothing needs the memory of another.
 
-In Spark SQL, with `into` the windows of the segment's first block that lie before it:
+A segment whose windows go `together` by 0 is of a plan that was made before windows went evenly: the windows behind a
+head go together or stay together, with the chance drop_share * (gap + 1) / gap. In Spark SQL, with `into` the windows
+of the segment's first block that lie before it:
 
     head  =  index - pmod(index - start + into, gap + 1)
     kept  =  index = head  OR  shiftrightunsigned(xxhash64(seed, group, head), 44) >= limit
@@ -38,10 +40,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jettison.errors import PlanError
+from jettison.plan.even import BITS as BITS
+from jettison.plan.even import goes, phase_at, rate_of
 from jettison.plan.xxhash64 import hash_of_longs, hash_of_text
-
-BITS = 20
-"""A chance is a whole number of 2^-20, as with all drops that judge by a hash."""
 
 BEGINNING = -(2**62)
 """Before every window, and far enough from the ends of a bigint to be subtracted."""
@@ -76,6 +77,10 @@ class Segment:
     gap: int
     seed: str
     into: int = 0
+    together: int = 0
+    """How many windows go at once: 1, or the gap where windows overlap; 0 where a hash decides over whole blocks."""
+    phase: int = 0
+    """What is due when the first block begins, in 2^-20 windows that go."""
 
     def __post_init__(self) -> None:
         at = f"segment from window {self.start}"
@@ -88,6 +93,13 @@ class Segment:
             )
         if not 0 <= self.into <= self.gap:
             raise PlanError(f"{at} begins {self.into} windows into a block of {self.gap + 1}: that is not inside it.")
+        if self.together not in (0, 1, self.gap):
+            raise PlanError(f"{at} lets {self.together} windows go together: give 1, or its gap of {self.gap}.")
+
+    @property
+    def rate(self) -> int:
+        """How many times `together` windows go per block, in 2^-20; 0 where a hash decides, or all go."""
+        return 0 if self.closed or not self.together else rate_of(self.drop_share, self.gap, self.together)
 
     @property
     def closed(self) -> bool:
@@ -105,11 +117,20 @@ class Segment:
         """How many windows lie between a window and the head of its block."""
         return (index - self.start + self.into) % (self.gap + 1)
 
+    def phase_at(self, index: int) -> int:
+        """What is due when the block of a window begins."""
+        block = (index - self.start + self.into) // (self.gap + 1)
+        return int(phase_at(self.phase, self.rate, np.array([block]))[0])
+
     def kept(self, indices: NDArray[np.int64], group: str) -> NDArray[np.bool_]:
         """Which of these windows are kept, whether or not the segment is in force there."""
         if self.closed:
             return np.zeros(len(indices), np.bool_)
-        heads = indices - (indices - self.start + self.into) % (self.gap + 1)
+        ticks = indices - self.start + self.into
+        if self.together:
+            blocks, into = np.divmod(ticks, self.gap + 1)
+            return ~goes(into, blocks, gap=self.gap, together=self.together, rate=self.rate, phase=self.phase)
+        heads = indices - ticks % (self.gap + 1)
         drawn = hash_of_longs(heads, hash_of_text(group, hash_of_text(self.seed))) >> np.uint64(64 - BITS)
         fates: NDArray[np.bool_] = (indices == heads) | (drawn >= np.uint64(self.limit))
         return fates
@@ -186,7 +207,14 @@ def kept(schedule: Schedule, indices: NDArray[np.int64], group: str = "") -> NDA
 
 
 def extend(
-    schedule: Schedule, now_index: int | None, *, drop_share: float, gap: int, seed: str, group: str | None = None
+    schedule: Schedule,
+    now_index: int | None,
+    *,
+    drop_share: float,
+    gap: int,
+    seed: str,
+    group: str | None = None,
+    together: int = 0,
 ) -> Schedule:
     """From the first window after `now_index` on, judge by these values; earlier windows keep their fate.
 
@@ -198,7 +226,7 @@ def extend(
     >>> extend(before, 7, drop_share=0.5, gap=4, seed="delays") == before
     True
     >>> extend(before, 7, drop_share=0.25, gap=4, seed="delays").segments[-1]
-    Segment(start=8, drop_share=0.25, gap=4, seed='delays', into=3)
+    Segment(start=8, drop_share=0.25, gap=4, seed='delays', into=3, together=0, phase=0)
     """
     start = BEGINNING if now_index is None else now_index + 1
     stay = [
@@ -206,8 +234,13 @@ def extend(
     ]
     goes_on = bool(stay) and stay[-1].gap == gap and not stay[-1].closed
     into = stay[-1].into_at(start) if goes_on else 0
-    if not stay or (stay[-1].drop_share, stay[-1].gap, stay[-1].seed) != (drop_share, gap, seed):
-        stay.append(Segment(start, drop_share, gap, seed, into))
+    phase = 0
+    if together:
+        due = goes_on and stay[-1].together == together
+        phase = stay[-1].phase_at(start) if due else hash_of_text(group or "", hash_of_text(seed)) >> 64 - BITS
+    last = stay[-1] if stay else None
+    if last is None or (last.drop_share, last.gap, last.seed, last.together) != (drop_share, gap, seed, together):
+        stay.append(Segment(start, drop_share, gap, seed, into, together, phase))
     if group is None:
         return Schedule(tuple(stay), schedule.groups)
     return Schedule(schedule.segments, {**schedule.groups, group: tuple(stay)})

@@ -15,6 +15,7 @@ apart every cell is a stream of its own, worth to an output what its values are.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -100,10 +101,18 @@ class LinearProgram:
                 worth[segment.output] += segment.weight * out[number]
         return np.array([*flow, *worth.values()])
 
-    def solve(self, full: Vector, capacity_us: float, pattern: Pattern = FREE) -> Vector | None:
+    def least_us(self, full: Vector) -> float:
+        """What the work takes at least when floors are held."""
+        passing = self.solve(full, math.inf, cheapest=True)
+        return float((self.cost_us * full[: len(self.cost_us)] * passing).sum()) if passing is not None else math.inf
+
+    def solve(
+        self, full: Vector, capacity_us: float, pattern: Pattern = FREE, *, cheapest: bool = False
+    ) -> Vector | None:
         """The share of each location's flow that passes in the best plan whose work takes at most `capacity_us`.
 
-        `full` are the undropped flows. None when what the pattern leaves open, or has to pay, is too much.
+        `full` are the undropped flows. None when what the pattern leaves open, or has to pay, is too much. With
+        `cheapest` the plan that works least.
         """
         count, width, height = len(self.layout.locations), len(self.worth), len(self.bounded)
         largest = np.array([sum(full[each] for each in bound) for bound in self.bounded])
@@ -125,12 +134,12 @@ class LinearProgram:
         at = np.concatenate([self.rows, np.full(width, height)]), np.concatenate([self.columns, np.arange(width)])
         matrix = coo_array((np.concatenate([shares, work / total_us]), at), shape=(height + 1, width)).tocsr()
         limits = np.zeros(height + 1)
-        limits[-1] = free_us / total_us
+        limits[-1] = 1.0 if cheapest else free_us / total_us
         for row, floor in self.floors.items():
             limits[row] = floor * float(shares[self.rows == row].sum())
         for method, tolerance, presolve in _TRIES:
             found = linprog(
-                -self._objective(shares),
+                work / total_us if cheapest else -self._objective(shares),
                 matrix[~equal],
                 limits[~equal],
                 *((matrix[equal], limits[equal]) if equal.any() else ()),

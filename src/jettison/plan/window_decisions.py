@@ -20,7 +20,7 @@ from functools import cached_property
 
 from jettison.network.graph import Graph, arc_head
 from jettison.network.operators import Aggregate, CountAggregate, Output, StreamJoin
-from jettison.plan.fate import Schedule, Segment, most_drop_share
+from jettison.plan.fate import Schedule, extend, most_drop_share
 from jettison.plan.plan import Fate
 from jettison.plan.window_arcs import WindowArcs
 
@@ -164,6 +164,29 @@ class WindowDecisions:
         above = [arc for arc in self._graph.arcs if name in (self.arcs.deciders(arc) or ())]
         places = [*self._graph.arcs_into(name), *above]
         return max(self._size_us(arc, {name}, aggregate.window.slide_us) for arc in places)
+
+    def together(self, name: str) -> int:
+        """How many windows of an aggregate go at once: as many as its gap allows where windows overlap, and tuples go
+        early only if neighbours go; else one, so that those that stay are spread evenly.
+
+        >>> from jettison.network import Network, QoS
+        >>> net = Network("taxi"); trips = net.source("trips", "at timestamp", event_time="at")
+        >>> trips.window("20 seconds").agg(n="count(*)", name="a").output("a_out", qos=QoS(gap=9))
+        >>> WindowDecisions(net.graph).together("a")
+        1
+        >>> net = Network("taxi"); trips = net.source("trips", "at timestamp", event_time="at")
+        >>> trips.window("1 minute", slide="5 seconds").agg(n="count(*)", name="b").output("b_out", qos=QoS(gap=30))
+        >>> WindowDecisions(net.graph).together("b")
+        30
+        """
+        decision = self.by_aggregate[name]
+        if decision.counts_rows:
+            return 1
+        alike = {each for each, other in self.by_aggregate.items() if other.seed == decision.seed}
+        above = [arc for arc in self._graph.arcs if alike & (self.arcs.deciders(arc) or frozenset())]
+        places = [*above, *(arc for each in alike for arc in self._graph.arcs_into(each))]
+        size_us = max(self._size_us(arc, alike, decision.step_us) for arc in places)
+        return 1 if size_us <= decision.step_us else decision.gap
 
     def _joint(self, names: Collection[str], own: Mapping[str, Decision]) -> Decision | None:
         """One decision for all of these, unless some of them allow no gap of its steps, or no tuple would go early."""
@@ -346,7 +369,7 @@ def _fate(decision: Decision, drop_share: float) -> Fate:
     they are, and so the gap is held."""
     if not decision.counts_rows:
         return Fate(decision.step_us, drop_share=drop_share)
-    schedule = Schedule((Segment(0, drop_share, decision.gap, decision.seed),))
+    schedule = extend(Schedule(), -1, drop_share=drop_share, gap=decision.gap, seed=decision.seed, together=1)
     return Fate(decision.step_us, schedule, drop_share, counts_rows=True)
 
 

@@ -57,7 +57,7 @@ from jettison.spark.raw import BODY, dropped_raw, identified, newest_metric, par
 from jettison.spark.reasons import reason_of
 from jettison.spark.slices import Shape, direct, shape_of
 from jettison.spark.tried import TRIED
-from jettison.spark.values import value_metrics, valued_columns
+from jettison.spark.values import VALUES_MASK, value_metrics, valued_columns
 
 Joiner = Callable[[StreamJoin, DataFrame | None, DataFrame | None], DataFrame]
 """Pairs the rows of two streams; None stands for a side that has no rows in this batch."""
@@ -348,7 +348,8 @@ class Compiler:
         found = []
         for number, column in enumerate(valued_columns(self._graph, source.name)):
             name = next(name for name, _ in source.schema if name.lower() == column.lower())
-            found += value_metrics(number, quoted(name) if name in columns else f"{BODY}.{quoted(name)}")
+            value = quoted(name) if name in columns else f"{BODY}.{quoted(name)}"
+            found += value_metrics(number, value, min(self.mask, VALUES_MASK))
         return found
 
     def narrowed(self, name: str, frame: DataFrame) -> DataFrame:

@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from jettison.network.estimates import WEIGHT
 from jettison.network.schema import quoted
 from jettison.network.windows import START
+from jettison.plan.even import UNIT
 from jettison.plan.fate import BEGINNING, BITS, Segment
 from jettison.plan.plan import ByKey, Cells, Drop, Fate, Plan, Random, Semantic, Window
 from jettison.plan.stratified import Stratified
@@ -220,7 +221,12 @@ def is_kept(fate: Fate, moment: str, value: str | None) -> str:
         segments = f"get({lists}, {kind})"
     into = f"pmod({index} - s.first + s.ahead, s.block)"
     drawn = f"shiftrightunsigned(xxhash64(s.seed, '', {index} - {into}), {64 - BITS})"
-    kept = f"(s.heads AND {into} = 0L) OR {drawn} >= s.bound"
+    blocks = f"(({index} - s.first + s.ahead) div s.block)"
+    due = f"pmod(pmod({blocks}, {UNIT}L) * pmod(s.rate, {UNIT}L) + s.phase, {UNIT}L)"
+    lost = f"(s.together * (({due} + s.rate) div {UNIT}L))"
+    behind = f"(({into} * {lost} + s.block - 1L) div s.block)"
+    before = f"((({into} - 1L) * {lost} + s.block - 1L) div s.block)"
+    kept = f"(s.heads AND {into} = 0L) OR IF(s.together > 0L, s.heads AND {behind} <= {before}, {drawn} >= s.bound)"
     return f"coalesce(aggregate({segments}, true, (k, s) -> IF({index} < s.first, k, {kept})), true)"
 
 
@@ -228,7 +234,8 @@ def _segments(segments: Sequence[Segment]) -> str:
     """Segments as an array; where there are none, one by which all is kept."""
     structs = ", ".join(
         f"named_struct('first', {each.start}L, 'ahead', {each.into}L, 'block', {each.gap + 1}L, 'heads', "
-        f"{str(not each.closed).lower()}, 'bound', {each.limit}L, 'seed', {literal(each.seed)})"
+        f"{str(not each.closed).lower()}, 'bound', {each.limit}L, 'seed', {literal(each.seed)}, "
+        f"'together', {each.together}L, 'rate', {each.rate}L, 'phase', {each.phase}L)"
         for each in segments or (Segment(BEGINNING, 0.0, 0, ""),)
     )
     return f"array({structs})"

@@ -134,6 +134,13 @@ class CostModel:
         """What filters pass of every cell of values."""
         return self._values.passes
 
+    def expected_rows(self, rows: Mapping[str, float], keeps: Mapping[str, Keep]) -> dict[str, float]:
+        """The rows that outputs should get, where drops judge by value; nothing where none does."""
+        if not any(_by_value(keep) for keep in keeps.values()):
+            return {}
+        on = self._flows(rows, keeps)
+        return {output.name: on[self._graph.arcs_into(output.name)[0]] for output in self._graph.outputs}
+
     def knows_values(self, arc: str) -> bool:
         """Whether anything is known of the values that a drop on an arc judges by."""
         return self._values.knows(arc)

@@ -14,11 +14,12 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from jettison.network.graph import Graph
+from jettison.network.graph import Graph, arc_head
 from jettison.network.operators import Apply, Join, Source, Where
 from jettison.network.slices import results_above
 from jettison.network.tracks import Track
 from jettison.statistics.follow import followed
+from jettison.statistics.passing import Passing
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import ValueSample
 from jettison.statistics.spread import Spread, flows_by_value
@@ -27,13 +28,13 @@ Vector = npt.NDArray[np.float64]
 Keep = float | Sequence[float]
 
 _LEAST_SAMPLE = 30
-_DOUBT_ROWS = 1.0
+_TELLING_ROWS = 400.0
+"""So many rows must have come to a filter before a plan by value relies on what it passes of every cell."""
 _PRIOR_ROWS = 200.0
 _MOST_WEIGHT = 0.5
 _COUNTED_WEIGHT = 0.7
 _LEAST_HIDDEN = 1e-9
-_PRIOR_CELL_ROWS = 5.0
-_LEAST_PASSES, _MOST_PASSES = 1e-4, 1e4
+_MOST_PASSES = 1e4
 
 
 class ValueModel:
@@ -42,6 +43,7 @@ class ValueModel:
     def __init__(self, graph: Graph, profile: Profile) -> None:
         self._graph = graph
         self._entering: dict[tuple[tuple[str, ...], str], Vector] = {}
+        self._passing: dict[str, Passing] = {}
         self._passes: dict[str, Vector] = {}
         self._unseen: set[tuple[tuple[str, ...], str]] = set()
         spread = Spread(graph, profile) if graph.tracks.all else None
@@ -54,7 +56,9 @@ class ValueModel:
                     if not _told(graph, profile, track):
                         self._unseen.add((track.outputs, name))
                 elif isinstance(operator, Where | Join | Apply) and spread.track(name) is track:
+                    measured = bool(profile.values.get(f"{name}.{track.columns[name]}"))
                     self._passes[name] = np.array(spread.passes(name))
+                    self._passing[name] = Passing.believed(self._passes[name], _TELLING_ROWS if measured else 0.0)
 
     def get(self, now: Mapping[tuple[tuple[str, ...], str], Vector] | None = None) -> dict[str, tuple[float, ...]]:
         """Spreads by "operator.column", as `Profile.values` holds them; those of one batch where it says how values
@@ -80,12 +84,16 @@ class ValueModel:
         return self._passes
 
     def knows(self, arc: str) -> bool:
-        """Whether anything was ever said or seen of the values that a drop on an arc judges by."""
+        """Whether anything was ever said or seen of the values that a drop on an arc judges by, and of what filters
+        below pass of them: a value that a filter removes is worth nothing."""
         at = self._graph.tracks.at(arc)
-        if at is None or not self._unseen:
-            return at is not None
-        tail = arc.rpartition(">")[0] or arc
-        return not any(outputs == at[0].outputs and self._leads(name, tail) for outputs, name in self._unseen)
+        if at is None:
+            return False
+        tail, head = arc.rpartition(">")[0] or arc, arc_head(arc)
+        if any(outputs == at[0].outputs and self._leads(name, tail) for outputs, name in self._unseen):
+            return False
+        below = self._graph.outputs_below(head) | {head}
+        return not any(self._filters_before(at[0], output, head) & self._doubted for output in below & {*at[0].outputs})
 
     def update(
         self,
@@ -116,12 +124,17 @@ class ValueModel:
         expected: dict[str, Vector] | None = None
         for track in self._graph.tracks.all:
             for place in track.outputs:
-                seen = _seen(track, samples.get(f"{place}.{track.columns.get(place)}"))
+                looked_at, count = samples.get(f"{place}.{track.columns.get(place)}"), delivered.get(place)
+                if looked_at is None and count is None:
+                    continue
+                if expected is None:
+                    expected = flows_by_value(self._graph, self._as_of(profile, now), rows, keeps)
+                flow = expected[self._graph.arcs_into(place)[0]]
+                seen = _seen(track, looked_at)
                 if seen is not None:
-                    if expected is None:
-                        expected = flows_by_value(self._graph, self._as_of(profile, now), rows, keeps)
-                    flow = expected[self._graph.arcs_into(place)[0]]
-                    self._learn_below(track, place, seen, flow, delivered.get(place), direct=_by_chance(keeps))
+                    self._learn_below(track, place, seen, flow, count, direct=_by_chance(keeps))
+                else:  # too few rows to tell how they are spread, but that they are few is counted
+                    self._learn_from_few(track, place, _few(track, looked_at, flow, count), flow, count)
         return self._shares()
 
     def _as_of(self, profile: Profile, now: Mapping[tuple[tuple[str, ...], str], Vector]) -> Profile:
@@ -218,21 +231,22 @@ class ValueModel:
         self._follow(track, entering, seen)
         return {(track.outputs, entering): _whole(seen)}
 
+    def _learn_from_few(self, track: Track, place: str, seen: Vector, expected: Vector, counted: int | None) -> None:
+        name = self._filter_before(track, place)
+        if name is not None and expected.sum() > 0 and not results_above(self._graph, place)[0]:
+            self._learn_passes(name, seen, expected, counted)
+
     def _learn_passes(self, name: str, seen: Vector, expected: Vector, counted: int | None) -> None:
-        """What was seen of a cell beside what was expected tells what a filter passes of it, the more, the more rows.
+        """What was seen of a cell beside what came to the filter tells what it passes of it.
 
         Rows that were counted say what all cells together pass; without a count only how they differ is learned.
         """
-        sampled = float(seen.sum()) / (counted or float(expected.sum()))
-        predicted = expected * sampled
-        off = seen - predicted
-        beyond = np.sign(off) * np.maximum(np.abs(off) - np.sqrt(seen + predicted), 0.0)  # what chance does not explain
-        # what is added tells little by few rows, and makes a rare cell no larger in the mean than it is
-        factor = (predicted + beyond + _DOUBT_ROWS) / (predicted + _DOUBT_ROWS)
-        rows = np.maximum(seen, predicted)
-        weight = rows / (rows + _PRIOR_CELL_ROWS)
+        rows = float(seen.sum())
+        sampled = rows / (counted or float(expected.sum())) if rows > 0 else 1.0
+        came = sampled * expected / np.maximum(self._passes[name], 1e-12)
         most = 1.0 if isinstance(self._graph.by_name[name], Where) else _MOST_PASSES
-        self._passes[name] = np.clip(self._passes[name] * (1 - weight + weight * factor), _LEAST_PASSES, most)
+        self._passing[name] = self._passing[name].seen(came, seen, most=most)
+        self._passes[name] = self._passing[name].get(most=most)
 
     def _entering_above(self, track: Track, place: str) -> str | None:
         """Where the values of a place enter; None behind a union."""
@@ -242,6 +256,22 @@ class ValueModel:
                 return None
             place = inputs[0]
         return place
+
+    @property
+    def _doubted(self) -> set[str]:
+        """Filters of which nobody said what they pass, and too few rows have shown it since it was last different."""
+        return {name for name, passing in self._passing.items() if passing.agreed < _TELLING_ROWS}
+
+    def _filters_before(self, track: Track, output: str, head: str) -> set[str]:
+        """The filters on the way from an operator to an output, both included."""
+        found: set[str] = set()
+        waiting = [output]
+        while waiting:
+            at = waiting.pop()
+            if at in track.columns and self._leads(head, at):
+                found |= {at} & self._passing.keys()
+                waiting.extend(self._graph.by_name[at].inputs)
+        return found
 
     def _leads(self, name: str, place: str) -> bool:
         """Whether the tuples of an operator come to a place."""
@@ -283,6 +313,16 @@ def _seen(track: Track, sample: ValueSample | None) -> Vector | None:
     seen *= (sample.rows - sample.others) / max(1.0, float(seen.sum()))
     seen[-1] += sample.others
     return seen
+
+
+def _few(track: Track, sample: ValueSample | None, expected: Vector, counted: int | None) -> Vector:
+    """As many rows by cell as were looked at; where none of those that were counted was, spread as they would be."""
+    if sample is not None and sample.rows:
+        seen = track.count(sample.points)
+        seen *= (sample.rows - sample.others) / max(1.0, float(seen.sum()))
+        seen[-1] += sample.others
+        return seen
+    return _whole(expected) * (counted or 0)
 
 
 def counted_spread(track: Track, sample: ValueSample | None) -> Vector | None:
