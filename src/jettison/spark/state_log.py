@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
 from jettison.errors import CheckpointError
-from jettison.network.words import an
 from jettison.spark.files import Folder
 from jettison.spark.sealed import damaged, read_sealed, write_sealed
 
