@@ -79,7 +79,9 @@ def as_number(kind: str | None) -> int | None:
 
 
 @pytest.mark.long
-def test_trust_12_a_bad_row_is_rejected_wherever_it_fails(spark: SparkSession, tmp_path: Path) -> None:
+def test_trust_12_a_bad_row_is_rejected_wherever_it_fails(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     table = spark.createDataFrame([(7, "seven"), (9, "nine"), (11, "eleven")], "kind int, name string")
     texts = spark.createDataFrame([("2", "two"), ("y", "bad"), (" 4", "four")], "zone string, name string")
     net = everywhere()  # statics are by join here, as a run has them
@@ -173,4 +175,11 @@ def test_trust_12_a_bad_row_is_rejected_wherever_it_fails(spark: SparkSession, t
     run.run(3, [(9, 41 * S, 3, "3", 1.0)])
     windows |= {(row.zone, row.n, row.all) for row in run.sinks["windows"].rows}
     assert windows == {(1, 2, 7), (2, 2, 19), (0, 1, 9), (4, 1, None), (None, 1, None)}
+
+    monkeypatch.setattr("jettison.spark.isolating.MOST_BAD", 1)  # a function that fails on many rows is wrong itself
+    many = [(number, 42 * S, 0, "1", 1.0) for number in range(10, 14)]
+    with pytest.raises(
+        jt.OperatorError, match=r"apply 'python' fails on more than 1 rows of a batch .ValueError: no z"
+    ):
+        run.run(4, many)
     run.close()

@@ -397,19 +397,20 @@ class Compiler:
         return kept
 
     def isolate(self, say: Callable[[str], None]) -> bool:
-        """Look for rows on which functions of the user fail, the first function first, and set them aside; whether
-        there are any. What cannot be tried row by row is found so."""
+        """Look for rows on which functions of the user fail, and set them aside; whether there are any. What cannot be
+        tried row by row is found so."""
+        before = dict(self.known.set_aside)
         work = self._applied_with_care if self.known.careful else self._applied
         for operator in self._graph.operators:
             if not may_hold_function(operator) or not self._is_built_above(operator.name):
                 continue
             rows = self._without_set_aside(operator, self._arc(operator.inputs[0], operator.name, False))
-            found, reason = isolate(operator, rows, partial(_alone, work, operator))
+            already = len(self.known.set_aside.get(operator.name, ()))
+            found, reason = isolate(operator, rows, partial(_alone, work, operator), already)
             if found:
                 say(f"{kind_of(operator)} {operator.name!r} fails on {len(found)} rows ({reason}): they are rejected")
                 self.known.set_aside[operator.name] = self.known.set_aside.get(operator.name, frozenset()) | found
-                return True
-        return False
+        return self.known.set_aside != before
 
     def _is_built_above(self, name: str) -> bool:
         """Whether all that keeps state above an operator has its rows: it is never asked twice."""

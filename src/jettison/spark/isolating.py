@@ -56,14 +56,22 @@ def may_hold_function(operator: Operator) -> bool:
 
 
 def isolate(
-    operator: Operator, rows: DataFrame, applied: Callable[[DataFrame], DataFrame]
+    operator: Operator, rows: DataFrame, applied: Callable[[DataFrame], DataFrame], already: int
 ) -> tuple[frozenset[int], str]:
-    """The identities of the rows on which an operator fails, and why it did; none where it does not fail."""
+    """The identities of the rows on which an operator fails, and why it did; none where it does not fail, or its rows
+    cannot be computed. `already` so many rows of the batch are set aside."""
     if IDENTITY not in rows.columns:
         return frozenset(), ""
     kept = rows.persist()
     try:
-        search = _Search(operator, applied)
+        kept.count()
+    except Exception as error:
+        kept.unpersist()
+        if not is_of_rows(error):
+            raise
+        return frozenset(), ""  # it is another operator's fault
+    try:
+        search = _Search(operator, applied, already)
         return search.of(kept), search.reason
     finally:
         kept.unpersist()
@@ -73,12 +81,15 @@ def isolate(
 class _Search:
     operator: Operator
     applied: Callable[[DataFrame], DataFrame]
+    already: int
     bad: set[int] = field(default_factory=set)
     reason: str = ""
 
     def of(self, rows: DataFrame) -> frozenset[int]:
         if self._fails(rows):
             self._hashed(rows, 0, 1 << _BITS, known=True)
+            if not self.bad:
+                raise self._wrong("fails on the rows of a batch, and on none of them alone")
         return frozenset(self.bad)
 
     def _hashed(self, rows: DataFrame, first: int, end: int, *, known: bool) -> bool:
@@ -98,6 +109,8 @@ class _Search:
         if not ids or (not known and not self._fails(rows.where(_among(ids)))):
             return False
         if len(ids) == 1:
+            if known and not self._fails(rows.where(_among(ids))):
+                return False  # others were needed for it to fail
             self._add(ids[0])
             return True
         half = len(ids) // 2
@@ -107,12 +120,14 @@ class _Search:
 
     def _add(self, identity: int) -> None:
         self.bad.add(identity)
-        if len(self.bad) > MOST_BAD:
-            raise OperatorError(
-                f"{kind_of(self.operator)} {self.operator.name!r} fails on more than {MOST_BAD} rows of a batch "
-                f"({self.reason}). The batch is not committed: mend the function, or let it give null for such rows, "
-                f"and start again; the batch is repeated."
-            )
+        if self.already + len(self.bad) > MOST_BAD:
+            raise self._wrong(f"fails on more than {MOST_BAD} rows of a batch")
+
+    def _wrong(self, how: str) -> OperatorError:
+        return OperatorError(
+            f"{kind_of(self.operator)} {self.operator.name!r} {how} ({self.reason}). The batch is not committed: mend "
+            f"the function, or let it give null for such rows, and start again; the batch is repeated."
+        )
 
     def _fails(self, rows: DataFrame) -> bool:
         try:
