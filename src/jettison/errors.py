@@ -46,6 +46,10 @@ class SinkError(JettisonError):
     """The sink of an output failed; the batch is not committed and will be repeated by the next start."""
 
 
+class OperatorError(JettisonError):
+    """A function of an operator fails on so many rows that it is wrong, not they."""
+
+
 class SessionError(JettisonError):
     """The Spark session, or the driver's JVM, ended before the run did."""
 

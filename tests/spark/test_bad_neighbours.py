@@ -75,24 +75,16 @@ def test_trust_12_an_aggregate_that_fails_on_a_row_takes_it_from_no_other(spark:
     assert run.rows("counts") == [(0.0, 10.0, 3), (10.0, 20.0, 2), (20.0, 30.0, 2)]
     assert run.rows("parts") == [(0.0, 10.0, 150, 3, 1), (10.0, 20.0, 25, 2, 6)]
     assert run.rows("means") == [(0.0, 10.0, 7.5, 3), (10.0, 20.0, 5.0, 2), (20.0, 30.0, 3.0, 2)]
-    # a row of a dropped window that comes to its aggregate all the same (it was not in sight) is counted there too
-    assert [each.unfit for each in measured[:1]] == [{"a": 1, "c": 1}]
-    assert measured[1].unfit in ({"a": 1, "c": 2}, {"a": 2, "c": 2})
-    assert [each.unfit for each in measured[2:]] == [{}, {}]
+    assert [each.unfit for each in measured] == [{"a": 1, "c": 1}, {"a": 1, "c": 2}, {}, {}]
     before, after = (accounts(run, each, 4) for each in measured[:2])
     assert before["counts"] == Account(read=4, processed=3, rejected=1)  # the one without event time
     assert before["parts"] == before["means"] == Account(read=4, processed=2, rejected=2)
     assert after["counts"] == Account(read=4, processed=4)
+    assert after["parts"] == Account(read=4, processed=1, shed=2, rejected=1)
     assert after["means"] == Account(read=4, processed=2, rejected=2)
     rejects: MemorySink = run.runner._rejects  # type: ignore[assignment]
     found = sorted((row._arc, json.loads(bytes(row.value))["trip"]) for row in rejects.rows)
-    assert set(found) - {("trips>a", 7)} == {
-        ("trips>a", 2),
-        ("trips>a", 5),
-        ("trips>c", 2),
-        ("trips>c", 5),
-        ("trips>c", 7),
-    }
+    assert found == [("trips>a", 2), ("trips>a", 5), ("trips>c", 2), ("trips>c", 5), ("trips>c", 7)]
     run.close()
 
 
@@ -110,7 +102,7 @@ def test_trust_12_a_row_that_fails_where_shares_are_counted_ends_no_run(spark: S
     ended(run, 1000)
 
     assert run.report().unfit == {"w": 10}
-    assert all(row._kept == pytest.approx(500 / 990, abs=0.005) for row in out.rows)
+    assert all(row._kept == pytest.approx(500 / 990, abs=0.001) for row in out.rows)
     assert len(out.rows) == 500
 
 

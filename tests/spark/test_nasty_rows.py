@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from tests.spark.running import TRIGGER, ended
 from tests.spark.windowing import Hand, S, by_spark, frame_of, source
 
@@ -92,6 +95,19 @@ def test_trust_12_rows_on_which_an_expression_fails_are_rejected(spark: SparkSes
     run.close()
 
 
+def fussy(rows: DataFrame) -> DataFrame:
+    """A function in Python that throws on two rows, and a time that Python has no date for."""
+
+    def halved(parts: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        for part in parts:
+            for number in part["id"]:
+                if number in (77, 4999):
+                    raise KeyError(number)
+            yield part
+
+    return rows.mapInPandas(halved, rows.schema).withColumn("when", F.expr("timestamp_micros(9223372036854775807L)"))
+
+
 @pytest.mark.long
 def test_trust_12_and_22_a_run_goes_on_and_tells_of_bad_rows(
     spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -99,21 +115,26 @@ def test_trust_12_and_22_a_run_goes_on_and_tells_of_bad_rows(
     spark.range(6000).coalesce(1).write.parquet(str(tmp_path / "in"))
     stream = spark.readStream.schema("id long").parquet(str(tmp_path / "in"))
     net = jt.Network("faulty")
-    net.source("rows", "id long", id=["id"]).where("100 / (id % 100) > 0", name="ratio").output("out")
-    out = jt.memory()
+    rows = net.source("rows", "id long", id=["id"])
+    rows.where("100 / (id % 100) > 0", name="ratio").output("out")
+    rows.apply(fussy, name="fussy").output("all")  # calibration meets its bad rows first
+    out, everything = jt.memory(), jt.memory()
+    sinks = {"out": out, "all": everything}
     with caplog.at_level(logging.DEBUG, logger="jettison"):
-        run = jt.start(net, {"rows": stream}, {"out": out}, trigger=TRIGGER, checkpoint=str(tmp_path / "checkpoint"))
+        run = jt.start(net, {"rows": stream}, sinks, trigger=TRIGGER, checkpoint=str(tmp_path / "checkpoint"))
         ended(run, 6000)
 
     assert sorted(row.id for row in out.rows) == [number for number in range(6000) if number % 100]
     report = run.report()
-    assert (report.unfit, report.rows_unfit, report.rows_rejected) == ({"ratio": 60}, 60, 0)
+    assert (report.unfit, report.rows_unfit, report.rows_rejected) == ({"ratio": 60, "fussy": 2}, 62, 0)
+    assert sorted(row.id for row in everything.rows) == [number for number in range(6000) if number not in (77, 4999)]
+    assert all(row.when is None for row in everything.rows)  # a time that is none in Python stops nothing
     assert "operator ratio: its expression failed on 60 rows" in str(report)
     rejects = spark.read.parquet(str(tmp_path / "checkpoint" / "rejects")).collect()
-    assert sorted(json.loads(bytes(row.value))["id"] for row in rejects) == list(range(0, 6000, 100))
-    assert {row._reason for row in rejects} == {"where 'ratio' fails on it"}
+    assert sorted(json.loads(bytes(row.value))["id"] for row in rejects) == sorted([*range(0, 6000, 100), 77, 4999])
+    assert {row._reason for row in rejects} == {"where 'ratio' fails on it", "apply 'fussy' fails on it"}
     assert {"an expression failed"} <= {row.reason for row in run.ledger().collect()}
     said = [record.getMessage() for record in caplog.records if record.name == "jettison"]
-    in_order = ["'faulty' starts", "measuring costs", "DIVIDE_BY_ZERO", "costs are measured", "60 rows make", "stopped"]
+    in_order = ["'faulty' starts", "measuring costs", "DIVIDE_BY_ZERO", "costs are measured", "62 rows make", "stopped"]
     places = [next(number for number, line in enumerate(said) if word in line) for word in in_order]
     assert places == sorted(places), said

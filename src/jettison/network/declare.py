@@ -255,7 +255,11 @@ class Stream:
     def apply(
         self, function: Callable[..., Any] | str, *, columns: str | Sequence[str] | None = None, name: str | None = None
     ) -> Stream:
-        """Run a function from DataFrame to DataFrame on every batch."""
+        """Run a function from DataFrame to DataFrame on every batch.
+
+        Rows on which it fails, up to 32 of a batch, are found by running it on halves of the rows, and are rejected.
+        A function that fails on more ends the run (`jt.OperatorError`).
+        """
         name = self._network._name("apply", name)
         declared = None if columns is None else names_of(f"apply {name!r}", "columns", columns)
         return self._network._add(Apply(name, (self.name,), function, declared))

@@ -180,10 +180,8 @@ def _counted(
     if not isinstance(drop, Semantic):
         return share
     assert isinstance(planned, tuple)
-    at = graph.tracks.at(arc)
-    arriving = None if at is None else counted_spread(at[0], sample.before.get(arc))
-    if arriving is None:
-        arriving = flows_by_value(graph, profile, rows, above, spread)[arc]
+    # spread as the flows below have it, which hold the sample: so the counted share comes out of them again
+    arriving = flows_by_value(graph, profile, rows, above, spread)[arc]
     if len(arriving) != len(planned) or arriving.sum() <= 0:
         return share
     expected = float((arriving * np.asarray(planned)).sum() / arriving.sum())

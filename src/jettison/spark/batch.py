@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from pyspark import inheritable_thread_target
 from pyspark.sql import DataFrame, Observation, SparkSession
@@ -30,6 +30,7 @@ from jettison.spark.describe import part
 from jettison.spark.drops import ALL, HIDDEN, TIME, passes
 from jettison.spark.empty_results import EmptyResults
 from jettison.spark.guarded import Rejecting, unfit_rows, with_care
+from jettison.spark.isolating import is_of_rows
 from jettison.spark.join_reach import Seen
 from jettison.spark.join_state import JoinState
 from jettison.spark.known import Known
@@ -43,6 +44,8 @@ from jettison.spark.values import sample_mask, valued_columns
 from jettison.spark.window_filters import for_batch
 
 _LOG = logging.getLogger("jettison")
+
+T = TypeVar("T")
 
 
 class BatchRunner:
@@ -77,6 +80,8 @@ class BatchRunner:
         self.shared: frozenset[str] = frozenset()
         self.known = Known()
         self.empty: EmptyResults | None = None
+        self._compiler: Compiler | None = None  # of the last attempt at a batch
+        self._batch: int | None = None
         jobs = len(graph.outputs) + len(self._on_shed.sinks)
         self._pool = ThreadPoolExecutor(max(1, min(4, jobs)), thread_name_prefix="jettison-output")
 
@@ -101,10 +106,30 @@ class BatchRunner:
 
     def run(self, raw: Mapping[str, DataFrame], batch: int, plan: Plan, rows: Mapping[str, int]) -> Measured:
         """Write every output of a batch; rows on which expressions fail are rejected."""
-        measured = with_care(self.known, lambda: self._run(raw, batch, plan, rows), _LOG.warning)
+        self.begin(batch)
+        measured = self.carefully(raw, lambda: self._run(raw, batch, plan, rows))
         if self.empty is not None:
             self.empty.write(batch)
         return measured
+
+    def begin(self, batch: int) -> None:
+        """Forget which rows were set aside in the batch before."""
+        if batch != self._batch:
+            self.known.set_aside.clear()
+        self._batch = batch
+
+    def carefully(self, raw: Mapping[str, DataFrame], work: Callable[[], T]) -> T:
+        """Do some work of a batch; where it fails by its rows, find those, and do it again without them."""
+        while True:
+            self._compiler = None
+            try:
+                return with_care(self.known, work, _LOG.warning)
+            except Exception as error:
+                if not is_of_rows(error):
+                    raise
+                compiler = self._compiler or Compiler(self._graph, raw, Plan(), self._statics, known=self.known)
+                if not compiler.isolate(_LOG.warning):
+                    raise
 
     def _run(self, raw: Mapping[str, DataFrame], batch: int, plan: Plan, rows: Mapping[str, int]) -> Measured:
         session = next(iter(raw.values())).sparkSession
@@ -143,6 +168,7 @@ class BatchRunner:
             counts,
             sample_mask(sum(rows.values())),
         )
+        self._compiler = compiler
         jobs: dict[str, Future[Written]] = {}
         aside: dict[str, Future[float]] = {}
         began = time.perf_counter()
@@ -206,7 +232,8 @@ class BatchRunner:
             measured.parts_ms["measuring"] = 1000 * (time.perf_counter() - written)
             measured.parts_ms.update({f"on_shed {name}": keeping.result() for name, keeping in aside.items()})
             measured.unfit.update(unfit_rows(compiler.rejecting))
-            unfit = [_unfit_aside(self._graph, name, compiler.rejecting[name]) for name in measured.unfit]
+            found = [each for each in compiler.rejecting.values() if each.place in measured.unfit]
+            unfit = [_unfit_aside(self._graph, each) for each in found]
             parsed = [name for name, count in measured.rejected.items() if count > 0]
             self._keep_rejected(parsed, raw, batch, plan, unfit)
             return measured
@@ -337,8 +364,8 @@ class BatchRunner:
         return next(source for source in self._graph.sources if source.name == name)
 
 
-def _unfit_aside(graph: Graph, name: str, rejecting: Rejecting) -> DataFrame:
-    arc = graph.arcs_into(name)[0]
+def _unfit_aside(graph: Graph, rejecting: Rejecting) -> DataFrame:
+    arc = rejecting.place if rejecting.place in graph.arcs else graph.arcs_into(rejecting.place)[0]
     return rows_aside(arc, rejecting.rows, rejecting.reason)
 
 

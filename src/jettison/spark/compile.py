@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from functools import partial
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, Observation
@@ -39,6 +40,7 @@ from jettison.network.schema import quoted
 from jettison.network.slices import SliceGroup, slice_groups
 from jettison.network.words import an
 from jettison.plan.plan import Plan, Semantic, Window
+from jettison.spark.converted import converted_inputs, joined_with_care
 from jettison.spark.count_slices import CountShape, count_shape
 from jettison.spark.count_slices import direct as counted_directly
 from jettison.spark.drops import (
@@ -50,13 +52,14 @@ from jettison.spark.drops import (
     passes,
     weight,
 )
-from jettison.spark.guarded import Rejecting, guarded, guarded_rows, tried_rows
+from jettison.spark.guarded import Rejecting, guarded, guarded_rows, split, tried_rows
+from jettison.spark.isolating import is_set_aside, isolate, may_hold_function
 from jettison.spark.known import Known
 from jettison.spark.pairs import check_sides, paired, waiting
 from jettison.spark.raw import BODY, dropped_raw, identified, newest_metric, parsed, source_metrics
 from jettison.spark.reasons import reason_of
 from jettison.spark.slices import Shape, direct, shape_of
-from jettison.spark.tried import TRIED
+from jettison.spark.trying import TRIED
 from jettison.spark.values import VALUES_MASK, value_metrics, valued_columns
 
 Joiner = Callable[[StreamJoin, DataFrame | None, DataFrame | None], DataFrame]
@@ -149,7 +152,9 @@ class Compiler:
         self._joiner = joiner or self._pair
         self._closed = closed
         self._slicer = slicer or self._slice
+        self._keeps_state = (joiner, slicer, counter) != (None, None, None)
         self._told = slicer is not None  # whether slices tell what comes to them
+        self._outside: Callable[[str, tuple[str, ...]], str] = getattr(slicer, "outside", lambda name, of: "")
         self._counter = counter or self._count
         judging: tuple[Operator, ...] = (*graph.aggregates, *graph.stream_joins)
         self.timed = frozenset(place for each in judging for place in time_places(graph, each.name))
@@ -186,6 +191,7 @@ class Compiler:
             frame = self._aggregated_by_count(operator, count)
         else:
             frames = [self._arc(tail, name, count) for tail in operator.inputs]
+            frames[:1] = [self._without_set_aside(operator, frames[0])]
             frame = self._applied_with_care(operator, frames) if self.known.careful else self._applied(operator, frames)
         self.known.columns(name, frame)
         if count:
@@ -361,14 +367,63 @@ class Compiler:
 
     def _applied_with_care(self, operator: Operator, frames: list[DataFrame]) -> DataFrame:
         """The same, without the rows on which the operator's expressions throw."""
-        safe, rows, rejecting = guarded(operator, frames[0])
+        if isinstance(operator, Union):
+            frames, refused = converted_inputs(operator, frames, self.known, lambda: self._applied(operator, frames))
+            self.rejecting |= refused
+            return self._applied(operator, frames)
+        if isinstance(operator, Join):
+            return self._joined_with_care(operator, frames[0])
+        safe, rows, rejecting = guarded(operator, frames[0], self.known)
         if rejecting is None:
             return self._applied(operator, frames)
         self.rejecting[operator.name] = rejecting
         return self._applied(safe, [rows, *frames[1:]]).drop(TRIED)
 
+    def _joined_with_care(self, join: Join, rows: DataFrame) -> DataFrame:
+        plain = self._applied(join, [rows])
+        made = joined_with_care(join, rows, self._statics[join.name], self.known)
+        if made is None:
+            return plain
+        frame, rejecting = made
+        if rejecting is not None:
+            self.rejecting[join.name] = rejecting
+        return frame
+
+    def _without_set_aside(self, operator: Operator, rows: DataFrame) -> DataFrame:
+        """The rows without those on which the operator's function fails."""
+        ids = self.known.set_aside.get(operator.name)
+        if not ids:
+            return rows
+        reason = f"{kind_of(operator)} {operator.name!r} fails on it"
+        kept, self.rejecting[f"{operator.name} (function)"] = split(rows, is_set_aside(ids), operator.name, reason)
+        return kept
+
+    def isolate(self, say: Callable[[str], None]) -> bool:
+        """Look for rows on which functions of the user fail, and set them aside; whether there are any. What cannot be
+        tried row by row is found so."""
+        before = dict(self.known.set_aside)
+        work = self._applied_with_care if self.known.careful else self._applied
+        for operator in self._graph.operators:
+            if not may_hold_function(operator) or not self._is_built_above(operator.name):
+                continue
+            rows = self._without_set_aside(operator, self._arc(operator.inputs[0], operator.name, False))
+            already = len(self.known.set_aside.get(operator.name, ()))
+            found, reason = isolate(operator, rows, partial(_alone, work, operator), already)
+            if found:
+                say(f"{kind_of(operator)} {operator.name!r} fails on {len(found)} rows ({reason}): they are rejected")
+                self.known.set_aside[operator.name] = self.known.set_aside.get(operator.name, frozenset()) | found
+        return self.known.set_aside != before
+
+    def _is_built_above(self, name: str) -> bool:
+        """Whether all that keeps state above an operator has its rows: it is never asked twice."""
+        if not self._keeps_state or name in self._joined or name in self._windowed:
+            return True
+        operator = self._graph.by_name[name]
+        waits = isinstance(operator, Aggregate | CountAggregate | StreamJoin)
+        return not waits and all(map(self._is_built_above, operator.inputs))
+
     def _safe_rows(self, aggregate: CountAggregate, rows: DataFrame) -> DataFrame:
-        rows, rejecting = guarded_rows(aggregate, rows)
+        rows, rejecting = guarded_rows(aggregate, rows, self.known)
         if rejecting is not None:
             self.rejecting[aggregate.name] = rejecting
         return rows
@@ -377,7 +432,10 @@ class Compiler:
         self, group: SliceGroup, rows: Mapping[tuple[str, ...], DataFrame]
     ) -> dict[tuple[str, ...], DataFrame] | None:
         """The rows of a group with all arguments of its aggregates tried: all partials are computed of every frame."""
-        found = {names: tried_rows(group.members, frame, names) for names, frame in rows.items()}
+        found = {}
+        for names, frame in rows.items():
+            outside = {name: self._outside(name, names) for name in names}
+            found[names] = tried_rows(group.members, frame, names, self.known, outside)
         tried = {names: each for names, each in found.items() if each is not None}
         if len(tried) < len(rows) or not rows:
             return None
@@ -453,6 +511,10 @@ def _united(frames: list[DataFrame], columns: list[tuple[str, ...]]) -> DataFram
     for other in frames[1:]:
         merged = merged.unionByName(other.select(*chosen))
     return merged
+
+
+def _alone(work: Callable[[Operator, list[DataFrame]], DataFrame], operator: Operator, rows: DataFrame) -> DataFrame:
+    return work(operator, [rows])
 
 
 def resolve(operator: Apply) -> Callable[[DataFrame], DataFrame]:

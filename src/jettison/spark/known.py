@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from jettison.spark.drops import HIDDEN
+
+T = TypeVar("T")
 
 _MOST_PARSED = 2000
 _LONG_TEXT = 4000
@@ -22,11 +25,22 @@ class Known:
     parsed: dict[str, Column] = field(default_factory=dict)
     careful: bool = False
     """Whether expressions are tried first, as one has failed on some row; see `guarded`."""
+    looked: dict[str, Any] = field(default_factory=dict)
+    """What Spark's analysis says of operators' expressions; see `trying`."""
+    set_aside: dict[str, frozenset[int]] = field(default_factory=dict)
+    """Identities of rows of this batch on which an operator's function fails; see `isolating`."""
 
     def columns(self, key: str, frame: DataFrame) -> tuple[str, ...]:
         if key not in self.names:
             self.names[key] = tuple(frame.columns)
         return self.names[key]
+
+    def asked(self, name: str, find: Callable[[], T]) -> T:
+        """What was found under a name, else what is found now."""
+        if name not in self.looked:
+            self.looked[name] = find()
+        found: T = self.looked[name]
+        return found
 
     def hidden(self, key: str, frame: DataFrame) -> list[str]:
         return [column for column in HIDDEN if column in self.columns(key, frame)]

@@ -41,7 +41,6 @@ from jettison.spark.describe import described, part, query_name
 from jettison.spark.evidence import check_never_ran
 from jettison.spark.freshness import Ages, count_fresh
 from jettison.spark.groups import count_groups
-from jettison.spark.guarded import with_care
 from jettison.spark.history import History
 from jettison.spark.kafka import hint
 from jettison.spark.leaving import leave_batch
@@ -374,6 +373,7 @@ class Run:
         rows = dict(reading.rows)
         raw = self._frames(frame, reading)
         calibrating_s = 0.0
+        self._runner.begin(batch)
         enough = sum(rows.values()) >= LEAST_ROWS or (self._totals.over_budget > 1 and any(rows.values()))
         if not self._calibrated and enough:
             before = time.monotonic()
@@ -388,7 +388,7 @@ class Run:
                 known = self._runner.known
                 work = partial(count_groups, self.graph, raw, rows, self._statics, known, unknown)
                 with part(self._spark, "counting groups"):
-                    counted = with_care(known, work, _log.warning)
+                    counted = self._runner.carefully(raw, work)
                 self.controller.groups.update(counted)
                 calibrating_s += time.monotonic() - before  # once after a start: no batch takes that
             marks = self._marks(batch)
@@ -420,7 +420,7 @@ class Run:
                 self._shadow.resume(would)
         ready = time.monotonic()
         count_shares = partial(self._with_counted_shares, raw, batch, plan, reading)
-        shown = with_care(self._runner.known, count_shares, _log.warning)
+        shown = self._runner.carefully(raw, count_shares)
         measured = self._runner.run(raw, batch, shown, rows)
         ended = time.monotonic()
         overhead_ms = self._bookkeeping_ms.get() or 0.0
@@ -624,7 +624,7 @@ class Run:
         _log.info(f"measuring costs on a batch of {sum(rows.values()):,} rows")
         known = self._runner.known
         work = partial(calibrate, self.graph, raw, rows, self._statics, known)
-        found = with_care(known, work, _log.warning)
+        found = self._runner.carefully(raw, work)
         self._calibrated = True
         self._runner.shared = found.shared
         fates, groups = self.controller.fates, self.controller.groups

@@ -9,10 +9,14 @@ from os import PathLike
 from typing import Any, Protocol
 
 from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+from pyspark.sql.types import DateType, StructField, TimestampNTZType, TimestampType
 
 from jettison.errors import StartError
 from jettison.network.calls import checked_call
 from jettison.network.kafka import Kafka
+from jettison.network.schema import quoted
+from jettison.spark.drops import placeable
 from jettison.spark.files import local_place
 from jettison.spark.kafka import KafkaSink
 from jettison.spark.sizes import Size, size_of_folder
@@ -120,13 +124,29 @@ class CallableSink:
 
 
 def _first(rows: DataFrame, limit: int) -> list[Row]:
-    """The first rows of a batch, after all of them were computed (and counted)."""
+    """The first rows of a batch, after all of them were computed (and counted).
+
+    Python knows no dates beyond the years 1 to 9999: such times are None here, and stop nothing.
+    """
     kept = rows.persist()
     try:
         kept.count()
-        return kept.take(limit)
+        try:
+            return kept.take(limit)
+        except (ValueError, OverflowError):
+            return kept.select(*(F.expr(_in_python(each)) for each in kept.schema.fields)).take(limit)
     finally:
         kept.unpersist()
+
+
+def _in_python(column: StructField) -> str:
+    """A column, in SQL, without times that are none in Python."""
+    name = quoted(column.name)
+    if isinstance(column.dataType, TimestampType | TimestampNTZType):
+        return f"IF({placeable(name)}, {name}, NULL) AS {name}"
+    if isinstance(column.dataType, DateType):
+        return f"IF(unix_date({name}) BETWEEN -719162 AND 2932896, {name}, NULL) AS {name}"
+    return name
 
 
 @checked_call("jt.parquet", StartError)

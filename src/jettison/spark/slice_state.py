@@ -28,6 +28,7 @@ from jettison.network.watching import withheld
 from jettison.plan.group_gaps import named_groups
 from jettison.plan.plan import Fate
 from jettison.plan.thinning import GroupShares, thinned_after
+from jettison.spark.drops import TIME
 from jettison.spark.files import Folder
 from jettison.spark.groups import group_metrics, group_sample, named_metrics, named_sample
 from jettison.spark.observed import observed
@@ -211,6 +212,17 @@ class BatchSlices:
         if self._marks.nested(group.name):
             new = [each.part for each in self._written(group.name) if each.part is not None]
         return {member.name: self._results(shape, member, new) for member in group.members}
+
+    def outside(self, name: str, of: tuple[str, ...]) -> str:
+        """The condition, in SQL, that is true for rows of an aggregate that are late, or of which no window is kept:
+        they are counted as such, by the slices of `of`. Empty where there are none."""
+        member, first = self._members[name][0], self._marks.late_before_us(name)
+        at = f"unix_micros(CAST({TIME} AS timestamp))"
+        begins = f"({at} - pmod({at}, {self._state.shapes[self._members[name][1]].group.slice_us}L))"
+        found = [] if first is None else [f"{SLICE} < {number(first)}"]
+        if self._counts_unneeded(name, of):
+            found.append(unneeded(member, self.fates[name], first))
+        return " OR ".join(found).replace(SLICE, begins)
 
     def finish(self, seen: Callable[[], Mapping[str, int]]) -> None:
         """Wait until everything is kept, and say so in the log. `seen` tells how far operators' event times got, when

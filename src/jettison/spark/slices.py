@@ -26,7 +26,7 @@ from jettison.plan.thinning import Thinned, touching
 from jettison.spark.drops import HIDDEN, IDENTITY, TIME, changing
 from jettison.spark.missed import missed_sql
 from jettison.spark.reasons import reason_of
-from jettison.spark.tried import trying, typed_call
+from jettison.spark.tried import risky_arguments, trying, typed_call
 from jettison.spark.user_functions import own_columns
 from jettison.spark.user_values import takes_from_python
 
@@ -301,10 +301,11 @@ def _ways(
 ) -> tuple[Recipe | Estimate, Recipe | Estimate]:
     """How an aggregate is computed, of rows and of tried rows; `estimated` is the type of an estimated result."""
     call, kind = typed_call(aggregate, text, rows)
+    risky = risky_arguments(call, rows)
     if estimated is not None:
-        return estimate(call, kind, estimated), estimate(trying(call), kind, estimated)
+        return estimate(call, kind, estimated), estimate(trying(call, risky), kind, estimated)
     try:
-        return recipe(call, kind, order), recipe(trying(call), kind, order)
+        return recipe(call, kind, order), recipe(trying(call, risky), kind, order)
     except NetworkError as error:
         raise StartError(f"aggregate {aggregate.name!r}: {text!r}: {error}") from error
 

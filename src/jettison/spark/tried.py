@@ -7,6 +7,7 @@ is null where the argument throws. The field is called after the argument's text
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Collection
 from dataclasses import replace
 
 from pyspark.sql import DataFrame
@@ -15,8 +16,8 @@ from pyspark.sql import functions as F
 from jettison.network.aggregates import Call, parse_call
 from jettison.network.expressions import passed_column
 from jettison.network.operators import Aggregate, CountAggregate
+from jettison.spark.trying import CANNOT, TRIED, look_at
 
-TRIED = "_jt_tried"
 VALUE = "v"
 _ALL_OF_ROWS = ("count", "min_by", "max_by")
 """Functions whose every argument is computed of a row; of others the first is."""
@@ -34,21 +35,32 @@ def typed_call(aggregate: Aggregate | CountAggregate, text: str, rows: DataFrame
     return call, kind
 
 
-def trying(call: Call) -> Call:
+def trying(call: Call, risky: Collection[str]) -> Call:
     """The same call of tried values.
 
-    >>> trying(Call("max_by", ("fare", "1 / x"))).arguments == ("fare", tried_value("1 / x"))
+    >>> trying(Call("max_by", ("fare", "1 / x")), {"1 / x"}).arguments == ("fare", tried_value("1 / x"))
     True
     """
-    risky = risky_arguments(call)
     return replace(call, arguments=tuple(tried_value(each) if each in risky else each for each in call.arguments))
 
 
-def risky_arguments(call: Call) -> tuple[str, ...]:
-    """Arguments that are computed of a row, and so may throw.
+def risky_arguments(call: Call, rows: DataFrame) -> tuple[str, ...]:
+    """Arguments that may throw on a row, as Spark's analysis has them."""
+    return tuple(each for each in computed_arguments(call) if _may_throw(each, rows))
 
-    >>> risky_arguments(Call("percentile_approx", ("1 / x", "array(0.5, 0.9)"))), risky_arguments(Call("count", ("*",)))
-    (('1 / x',), ())
+
+def _may_throw(argument: str, rows: DataFrame) -> bool:
+    try:
+        return look_at(argument, rows).risky
+    except CANNOT:
+        return True
+
+
+def computed_arguments(call: Call) -> tuple[str, ...]:
+    """Arguments that are computed of a row.
+
+    >>> computed_arguments(Call("percentile_approx", ("1 / x", "array(0.5, 0.9)")))
+    ('1 / x',)
     """
     given = call.arguments if call.function in _ALL_OF_ROWS else call.arguments[:1]
     return tuple(each for each in given if each != "*" and not each.isdigit() and passed_column(each) is None)

@@ -116,6 +116,7 @@ def _of_output(graph: Graph, output: Output, sample: BatchSample, closed: frozen
                 arc = arc_name(tail, name)
                 on_arc = {s: _Stream(each.weight / branches, each.unit / branches) for s, each in given[tail].items()}
                 _drop(on_arc, sample.arcs.get(arc), shed, closed=arc in closed)
+                _take(on_arc, sample.unfit.get(arc, 0), rejected)
                 _merge(coming, on_arc)
         _take(coming, sample.unfit.get(name, 0), rejected)
         if isinstance(operator, Aggregate):

@@ -65,7 +65,7 @@ class BatchSample:
     `would_deliver` the share of each output that would have come through.
     By aggregate, `timeless_in` counts the rows without an event time that came to it, `unneeded` those of which no
     window is kept, `windows` the windows that closed in this batch and how many of them were kept, `watermark_us` the
-    watermark of this batch. `unfit` counts, by operator, rows that it rejected.
+    watermark of this batch. `unfit` counts, by operator (or by arc into a union), rows that it rejected.
     `parts_ms` splits the batch's time: deciding, each output's job, and the trigger's own bookkeeping.
     """
 
