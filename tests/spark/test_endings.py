@@ -162,7 +162,7 @@ def test_trust_15_a_sink_that_hangs_does_not_make_stop_hang(
     try:
         assert reached.wait(300)
         began = time.monotonic()
-        with pytest.raises(jt.SinkError, match="has not ended, though stop.. waited 0.2 s .* hangs.* mend the sink"):
+        with pytest.raises(jt.SinkError, match=r"has not ended, though stop\(\) waited 0.2 s .* hangs.* mend the sink"):
             run.stop(patience_s=0.2)
         assert time.monotonic() - began < 20
         with pytest.raises(CheckpointError, match="in use"):

@@ -270,8 +270,8 @@ class BatchRunner:
         except Exception as error:
             reason = failed_at(error, sink_place(self._sinks[name]))
             raise SinkError(
-                f"output {name!r}: writing batch {batch} failed ({reason}). It is not committed: mend the sink or the operators before it and start again; it is repeated with its "
-                f"plan."
+                f"output {name!r}: writing batch {batch} failed ({reason}). It is not committed: mend the sink or the "
+                f"operators before it and start again; it is repeated with its plan."
             ) from error
 
     def _put_shed_aside(

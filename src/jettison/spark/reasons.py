@@ -51,9 +51,9 @@ def failed_at(error: BaseException, path: str) -> str:
     'ValueError: no such fare'
     """
     full = next((each for each in _FULL if each in str(error)), None)
-    return (
-        f"{type(error).__name__}: {reason_of(error)}" if full is None else f"{full}: make room on the disk of {path!r}"
-    )
+    if full is not None:
+        return f"{full}: make room on the disk of {path!r}"
+    return f"{type(error).__name__}: {reason_of(error)}"
 
 
 def without_our_frames(error: BaseException | None) -> BaseException | None:

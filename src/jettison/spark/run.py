@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, NoReturn
@@ -212,10 +213,8 @@ class Run:
         return ended
 
     def _interrupted(self) -> NoReturn:
-        try:
+        with suppress(JettisonError):  # it is in the log, and in what the next call raises
             self.stop()
-        except JettisonError:  # it is in the log, and in what the next call raises
-            pass
         raise KeyboardInterrupt
 
     def stop(self, patience_s: float = 60.0) -> None:
@@ -254,10 +253,10 @@ class Run:
 
         threading.Thread(target=close_when_idle, name="jettison-hangs", daemon=True).start()
         return SinkError(
-            f"network {self.graph.name!r}: the batch after {self._totals.batches:,} others has not ended, though stop() "
-            f"waited {patience_s:g} s and then broke it off: a sink, or a function of the network, hangs. The batch is "
-            f"not committed, and checkpoint {self._checkpoint.path!r} stays in use until it ends: end this process, "
-            f"mend the sink and start again."
+            f"network {self.graph.name!r}: the batch that runs has not ended, though stop() waited {patience_s:g} s "
+            f"and then broke it off: a sink, or a function of the network, hangs. The batch is not committed, and "
+            f"checkpoint {self._checkpoint.path!r} stays in use until it ends: end this process, mend the sink and "
+            f"start again."
         )
 
     def report(self) -> Report:

@@ -180,8 +180,8 @@ def explained(name: str, batch: int, path: str = "the checkpoint") -> Iterator[N
         raise
     except Exception as error:
         raise SinkError(
-            f"aggregate {name!r}: keeping the slices of batch {batch} failed "
-            f"({failed_at(error, path)}). It is not committed: mend the cause and start again; it is repeated with its plan."
+            f"aggregate {name!r}: keeping the slices of batch {batch} failed ({failed_at(error, path)}). "
+            f"It is not committed: mend the cause and start again; it is repeated with its plan."
         ) from error
 
 
