@@ -382,3 +382,27 @@ def test_trust_1_a_checkpoint_without_code_goes_on(tmp_path: Path) -> None:
     assert not with_code(tmp_path, busy(), "my.fares:doubled 01", 1).notes
     with pytest.raises(CheckpointError, match="has changed"):
         with_code(tmp_path, busy(), "my.fares:doubled 02", 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("operators.json", "[1]"),
+        ("operators.json", '"busy"'),
+        ("operators.json", '{"busy": []}'),
+        ("operators.json", '{"busy": {"lineage": 5, "before_us": {}, "from": 0, "settled": true, "folder": "busy"}}'),
+        ("operators.json", '{"busy": {"lineage": []}}'),
+        ("seen.json", "[1]"),
+        ("seen.json", '{"first": {}}'),
+        ("seen.json", '{"0": 7}'),
+        ("kinds.json", "[1]"),
+    ],
+)
+def test_trust_14_a_file_of_another_shape_is_named(tmp_path: Path, name: str, content: str) -> None:
+    net, trips = taxi()
+    windows(trips, "out", name="busy")
+    ran(tmp_path, net, 0)
+    (tmp_path / name).write_text(content)
+    with pytest.raises(CheckpointError, match=rf"checkpoint: {tmp_path}/{name}, .* cannot be read .*start with a new"):
+        check_kinds(LocalFolder(tmp_path), {TIMES: ["busy"]})
+        opened(tmp_path, net)
