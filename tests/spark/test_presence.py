@@ -349,7 +349,7 @@ def with_code(folder: Path, net: Network, code: str, batch: int) -> Presence:
 def test_trust_1_a_function_that_has_changed_is_refused_by_name_or_begins_anew(tmp_path: Path) -> None:
     with_code(tmp_path / "a", busy(), "my.fares:doubled 01", 0)
     assert not with_code(tmp_path / "a", busy(), "my.fares:doubled 01", 1).notes
-    fault = r"aggregate 'busy': .*since then function 'my.fares:doubled' has changed: declare it as it was, give it"
+    fault = r"aggregate 'busy': .*since then function 'my.fares:doubled' has changed \(.*\): declare it as it was"
     with pytest.raises(CheckpointError, match=fault):
         with_code(tmp_path / "a", busy(), "my.fares:doubled 02", 2)
     with_code(tmp_path / "b", busy(None), "my.fares:doubled 01", 0)
@@ -404,5 +404,4 @@ def test_trust_14_a_file_of_another_shape_is_named(tmp_path: Path, name: str, co
     ran(tmp_path, net, 0)
     (tmp_path / name).write_text(content)
     with pytest.raises(CheckpointError, match=rf"checkpoint: {tmp_path}/{name}, .* cannot be read .*start with a new"):
-        check_kinds(LocalFolder(tmp_path), {TIMES: ["busy"]})
-        opened(tmp_path, net)
+        _ = check_kinds(LocalFolder(tmp_path), {TIMES: ["busy"]}) or opened(tmp_path, net)
