@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
+from os import environ
 from pathlib import Path
 from typing import Any
 
@@ -182,3 +183,28 @@ print(*code_lines([pickle.loads(cloudpickle.dumps(near))]), *code_lines([near]),
         assert len(udf.split(";")) == 4
         pickled.add(udf)
     assert len(pickled) == 1
+
+
+def test_trust_1_objects_that_cannot_be_looked_at_are_known_by_their_type() -> None:
+    class Odd:
+        @property
+        def func(self) -> Any:
+            raise RuntimeError("not now")
+
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    odd = Odd()
+    assert code_lines([lambda: odd]) == code_lines([lambda: odd]) != ()
+    (line,) = code_lines([lambda: deep])
+    assert line.endswith(" unknown")
+
+
+def test_trust_1_the_environment_is_no_part_of_the_identity(monkeypatch: pytest.MonkeyPatch) -> None:
+    def level() -> str:
+        return environ["JT_TEST_LEVEL"]
+
+    monkeypatch.setenv("JT_TEST_LEVEL", "1")
+    before = code_lines([level])
+    monkeypatch.setenv("JT_TEST_LEVEL", "2")
+    assert code_lines([level]) == before

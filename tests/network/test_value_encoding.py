@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jettison.network.value_encoding import decode, encode
@@ -73,6 +73,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 @given(VALUES)
+@example({"a": (float("inf"), float("nan"), -0.0)})
 def test_trust_17_values_come_back_as_they_were(value: Any) -> None:
     assert same(decode(encode(value)), value)
 

@@ -161,7 +161,7 @@ def test_trust_14_other_files_are_not_ours(tmp_path: Path) -> None:
     ledger.write(1, [{"batch": 1}])
     log.write(Logged(1, Plan(), {"trips": 5}))
     for below in ("ledger", "plans"):
-        for name in ("1.json.bak", "1 (copy).json", "1.json~", "#1.json#", "notes.txt", "x-y.jsonl.gz"):
+        for name in ("1.json.bak", "2.json.bak", "1 (copy).json", "1.json~", "#1.json#", "notes.txt", "x-y.jsonl.gz"):
             (tmp_path / below / name).write_text("half of a fi")
     assert list(ledger.entries()) == [{"batch": 1}]
     assert log.batches() == [1]

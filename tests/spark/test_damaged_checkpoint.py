@@ -127,3 +127,41 @@ def test_trust_14_what_was_decided_about_open_windows_is_not_forgotten(spark: Sp
     (checkpoint / "plans" / "2.json").unlink()
     (checkpoint / "ledger" / "2.json").unlink()
     assert f"{checkpoint}/state/busy/2.json is of it" in refused(started(300))
+
+
+def keeping_two() -> jt.Network:
+    """A join of streams and windows of rows, both with open state after every batch."""
+    net = jt.Network("two")
+    schema = "trip long, pickup timestamp, zone int, fare double"
+    rows = net.source("trips", schema, event_time="pickup", id=["trip"])
+    cards = net.source("cards", schema, event_time="pickup", id=["trip"]).select("trip", "fare AS paid")
+    rows.join(cards, on="trip", within="1 hour", name="pairs").output("both")
+    rows.window("70 rows", by="zone").agg(n="count(*)", name="rows").output("counts")
+    return net
+
+
+def test_trust_14_state_of_joins_and_rows_that_is_gone_or_has_a_flipped_bit_is_refused(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    state = tmp_path / "checkpoint" / "state"
+
+    def started(rows: int) -> jt.Run:
+        streams = {name: trips(spark, rows, 50) for name in ("trips", "cards")}
+        sinks = {name: jt.memory() for name in ("both", "counts")}
+        where = str(tmp_path / "checkpoint")
+        return jt.start(keeping_two(), streams, sinks, trigger=TRIGGER, checkpoint=where, profile=FREE, learn=False)
+
+    ended(started(50), 100)
+    for kind, name, below in (("join", "pairs", "left/0"), ("aggregate", "rows", "0-0")):
+        part = next((state / name / below).glob("*.parquet"))
+        content = part.read_bytes()
+        part.write_bytes(content[:40] + bytes([content[40] ^ 1]) + content[41:])
+        said = refused(started(100))
+        assert f"{kind} {name!r}: {part.parent}, a part of what it keeps, is damaged (the checksum of" in said
+        part.write_bytes(content)
+        record = state / name / "0.json"
+        text = record.read_bytes()
+        record.unlink()
+        assert f"{kind} {name!r}: {record}, what it keeps after batch 0, is gone" in refused(started(100))
+        record.write_bytes(text)
+    ended(started(100), 100)

@@ -18,7 +18,7 @@ def test_a_file_that_is_cut_off_is_named_with_what_to_do(tmp_path: Path) -> None
     remember_kinds(folder, {TIMES: ["busy"]})
     written = tmp_path / "kinds.json"
     written.write_text(written.read_text()[:-3])
-    with pytest.raises(CheckpointError, match=r"state/kinds\.json.* cannot be read .*: delete it"):
+    with pytest.raises(CheckpointError, match=rf"{written}, .* cannot be read .*: delete it"):
         check_kinds(folder, {TIMES: ["busy"]})
     written.unlink()
     check_kinds(folder, {TIMES: ["busy"]})

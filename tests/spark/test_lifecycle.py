@@ -75,7 +75,7 @@ def test_trust_5_a_folder_belongs_to_one_run(spark: SparkSession, tmp_path: Path
     fares, alerts = jt.parquet(f"{tmp_path}/fares"), jt.parquet(f"{tmp_path}/alerts")
     spelled = jt.parquet(f"file://{tmp_path}/./fares/")
     refuses(spark, tmp_path / "third", {"output 'fares'": fares}, whose, network="other")
-    refuses(spark, tmp_path / "fourth", {"output 'fares'": spelled}, r"/\./fares/' belongs to output 'fares'")
+    refuses(spark, tmp_path / "fourth", {"output 'fares'": spelled}, rf"'{tmp_path}/fares' belongs to output 'fares'")
     for name in ("rejects", "on_shed trips"):
         refuses(spark, tmp_path / "fifth", {name: alerts}, f"{name}: .*alerts' belongs to output 'alerts'")
     swapped = {"output 'fares'": alerts, "output 'alerts'": fares}
@@ -92,6 +92,25 @@ def test_trust_5_a_folder_belongs_to_one_run(spark: SparkSession, tmp_path: Path
     earlier = r"belongs to an earlier run, whose checkpoint was in '.*first' before"
     refuses(spark, tmp_path / "first", {"output 'fares'": fares}, earlier)
     assert spark.read.parquet(f"{tmp_path}/fares").count() == rows
+
+
+def test_trust_5_a_copied_checkpoint_does_not_write_into_the_folder_of_the_original(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    sink = {"output 'fares'": jt.parquet(f"{tmp_path}/fares")}
+    with owners(spark, tmp_path / "first", sink) as found:
+        found.take()
+    shutil.copytree(tmp_path / "first", tmp_path / "copy")
+    told = (
+        rf"output 'fares': '{tmp_path}/fares' has the rows of .*first', of which checkpoint '.*copy' is a copy: .*Go on"
+    )
+    refuses(spark, tmp_path / "copy", sink, told)
+    with owners(spark, tmp_path / "first", sink):
+        pass
+    (tmp_path / "first").rename(tmp_path / "moved")
+    with owners(spark, tmp_path / "moved", sink) as found:
+        found.take()
+    refuses(spark, tmp_path / "copy", sink, "is a copy")
 
 
 @pytest.mark.parametrize("scheme", ["", "file://"])

@@ -41,3 +41,15 @@ def test_trust_13_a_disk_that_is_full_at_the_start_keeps_no_lock(
     held = checkpoint._lock(str(tmp_path))
     assert held is not None
     os.close(held)
+
+
+def test_trust_14_refusals_name_absolute_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("")
+    for sinks, kept in (
+        ({"output 'fares'": parquet("file")}, None),
+        ({"output 'fares'": parquet("out")}, "out/checkpoint"),
+        ({"output 'fares'": parquet("out"), "output 'alerts'": parquet("out/")}, None),
+    ):
+        with pytest.raises(StartError, match=rf"'{tmp_path}/(file|out)'"):
+            check_paths(sinks, kept)

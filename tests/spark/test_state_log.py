@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from jettison.errors import CheckpointError
+from jettison.network.band import Part
 from jettison.spark.files import LocalFolder
 from jettison.spark.join_log import Record, Side
-from jettison.spark.slice_log import SliceRecord
+from jettison.spark.slice_log import SlicePart, SliceRecord
 from jettison.spark.state_log import StateLog
 
 pytestmark = pytest.mark.core
@@ -63,3 +65,36 @@ def test_trust_14_the_record_of_the_batch_before_must_be_there(tmp_path: Path) -
         log().base(5)
     written.write(SliceRecord(3, {"busy": "counts"}, every=False), None)
     assert log().base(5).batch == 3, "of an earlier version, which left no record of batches without rows"
+
+
+@pytest.mark.parametrize("kind", ["aggregate", "join"])
+def test_trust_19_what_crashes_have_left_is_deleted_once_a_run(tmp_path: Path, kind: str) -> None:
+    """A crash between a record and the deletion of what it needs no more left parts that nobody would ever delete."""
+    below = "left/" if kind == "join" else ""
+
+    def record(batch: int, live: list[str], gone: tuple[str, ...], before: int | None) -> Any:
+        if kind == "join":
+            parts = tuple(Part(f"left/{name}", 1, 0, 0) for name in live)
+            return Record(batch, (Side("{}", parts), Side("{}")), tuple(f"left/{name}" for name in gone), before)
+        return SliceRecord(batch, {}, parts=tuple(SlicePart(name, 1, 0, 0) for name in live), gone=gone, before=before)
+
+    def log() -> StateLog[Any]:
+        read = Record.from_json if kind == "join" else SliceRecord.from_json
+        return StateLog(LocalFolder(tmp_path), kind, "busy", read)
+
+    names = ["0-0", "1-0", "2-0", "3-0", "4-0", "5-0", "6-0"]
+    for name in [*names, "notes"]:
+        (tmp_path / "busy" / below / name).mkdir(parents=True)
+    fourth = record(4, ["1-0", "4-0"], ("3-0",), 3)
+    fifth = record(5, ["1-0", "5-0"], ("4-0",), 4)
+    first = log()
+    first.write(record(2, [], (), None), None)  # its file, too, was left by a crash
+    first._put(fourth)
+    again = log()
+    again.write(fifth, fourth)
+    left = sorted(path.name for path in (tmp_path / "busy" / below).iterdir() if path.is_dir())
+    assert left == ["1-0", "4-0", "5-0", "6-0", "notes"]
+    assert sorted(path.name for path in (tmp_path / "busy").glob("*.json")) == ["4.json", "5.json"]
+    (tmp_path / "busy" / below / "0-0").mkdir()
+    again.write(record(6, ["1-0", "6-0"], (), 5), fifth)
+    assert (tmp_path / "busy" / below / "0-0").exists(), "nothing is listed in every batch"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 import os
 import pickle
 import re
@@ -36,6 +37,7 @@ import jettison as jt
 from jettison.errors import CheckpointError, StartError
 from jettison.network import band
 from jettison.network.value_encoding import PLAIN
+from jettison.spark.sealed import seal, unseal
 from jettison.spark.user_functions import _Codec, _folding, _merging, _result_of
 from jettison.spark.user_values import taking
 
@@ -427,6 +429,10 @@ def test_trust_17_a_pickle_in_the_checkpoint_is_not_run(spark: SparkSession, tmp
         path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
         pq.write_table(table, path)
     assert replaced
+    for path in (tmp_path / "state" / "busy").glob("*.json"):  # and notes no checksums of what was there before
+        record = json.loads(unseal(path.read_text()))
+        record["parts"] = [{**part, "files": []} for part in record["parts"]]
+        path.write_text(seal(json.dumps(record)))
     run = run.again()
     failed = [run.run(at, [(90 + at, 60 * S, 1, "cab", 2.0)]).failed.get("busy") for at in (1, 2)]
     run.close()

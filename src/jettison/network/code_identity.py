@@ -17,7 +17,7 @@ libraries is known by its name only, and of an object whose class is not the use
 >>> def tax(fare):
 ...     return 0.3 * fare
 >>> changed(before, code_lines([net]))
-"function 'fares:tax' has changed"
+"function 'fares:tax' has changed (its code, or a value that it holds or names)"
 """
 
 from __future__ import annotations
@@ -32,15 +32,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from functools import partial
 from pathlib import Path
-from types import CodeType, FunctionType, MethodType, ModuleType
+from types import CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any
 
-from jettison.network.function_identity import constant
+from jettison.network.function_identity import constant, unknown
 from jettison.network.import_paths import Imported, imported
 
 PYTHON = ".".join(platform.python_version_tuple()[:2])
 """The version whose bytecode is hashed: that of another is different for the same source."""
 
+_CHANGED = "has changed (its code, or a value that it holds or names)"
 _DIGITS = 16
 _MOST_FUNCTIONS = 2_000
 _MOST_ELEMENTS = 100_000
@@ -66,7 +67,7 @@ def changed(before: Sequence[str], now: Sequence[str]) -> str:
     old, new = _by_path(before), _by_path(now)
     for path in sorted(set(old) | set(new)):
         if old.get(path) != new.get(path):
-            fate = "is new" if path not in old else "is not used any more" if path not in new else "has changed"
+            fate = "is new" if path not in old else "is not used any more" if path not in new else _CHANGED
             return f"function {path!r} {fate}"
     return "nothing has changed"
 
@@ -101,12 +102,15 @@ class _Walk:
         self._seen: dict[int, Any] = {}  # holds what it has seen, so that no other object gets its id
         self._waiting: list[Any] = list(reversed(given))
         while self._waiting and len(self._seen) < _MOST_FUNCTIONS:
-            self._visit(self._waiting.pop())
+            found = self._waiting.pop()
+            if id(found) not in self._seen:
+                self._seen[id(found)] = found
+                try:
+                    self._visit(found)
+                except Exception:  # whatever objects of the user's throw when they are looked at, or nest too deeply
+                    self.lines.append(f"{_path(found)} unknown")
 
     def _visit(self, found: Any) -> None:
-        if id(found) in self._seen:
-            return
-        self._seen[id(found)] = found
         if isinstance(found, type):
             if self._is_own(found.__module__):
                 self._add(found, self._class(found))
@@ -177,6 +181,8 @@ class _Walk:
             return [kind, value.name, self._value(value.value, inner)]
         if isinstance(value, tuple | list | set | frozenset | Mapping) and len(value) > _MOST_ELEMENTS:
             return [kind, len(value)]
+        if isinstance(value, Mapping) and not isinstance(value, dict | MappingProxyType):
+            return unknown(kind)  # such as the environment, which is another in every process
         if isinstance(value, Mapping):
             pairs = [[self._value(key, inner), self._value(each, inner)] for key, each in value.items()]
             return [kind, *sorted(pairs, key=json.dumps)]

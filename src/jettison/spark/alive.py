@@ -6,6 +6,7 @@ errors. What is asked here answers either way.
 
 from __future__ import annotations
 
+import threading
 import time
 import weakref
 from typing import Any
@@ -53,9 +54,11 @@ def failure_of(query: StreamingQuery) -> BaseException | None:
         return None
 
 
-def wait_for_end(spark: SparkSession, query: StreamingQuery, timeout_s: float | None) -> bool:
-    """Wait until a query ends or loses its session. False when neither came within the time; raises what it failed
-    with."""
+def wait_for_end(
+    spark: SparkSession, query: StreamingQuery, timeout_s: float | None, interrupted: threading.Event | None = None
+) -> bool:
+    """Wait until a query ends or loses its session. False when neither came within the time, or before somebody
+    `interrupted`; raises what it failed with."""
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
     while session_alive(spark):
         left_s = _LOOK_EVERY_S if deadline is None else min(_LOOK_EVERY_S, deadline - time.monotonic())
@@ -66,18 +69,32 @@ def wait_for_end(spark: SparkSession, query: StreamingQuery, timeout_s: float | 
         except _GONE:
             if session_alive(spark):
                 raise
+        if interrupted is not None and interrupted.is_set():
+            return False
         if deadline is not None and time.monotonic() >= deadline:
             return not query_active(spark, query)
     return True
 
 
-def end_query(spark: SparkSession, query: StreamingQuery) -> None:
-    """Stop a query. Without its session it ends by itself."""
-    try:
-        query.stop()
-    except _GONE:
-        if session_alive(spark):
-            raise
+def end_query(spark: SparkSession, query: StreamingQuery, timeout_s: float) -> bool:
+    """Stop a query; False when that takes longer: Spark waits for ever for a callback that does not return. Without its
+    session it ends by itself."""
+    threw: list[BaseException] = []
+    ended = threading.Event()
+
+    def stop() -> None:
+        try:
+            query.stop()
+        except BaseException as error:
+            threw.append(error)
+        ended.set()
+
+    threading.Thread(target=stop, name="jettison-stop", daemon=True).start()
+    has_ended = ended.wait(timeout_s)
+    for error in threw:
+        if not isinstance(error, _GONE) or session_alive(spark):
+            raise error
+    return has_ended
 
 
 def remember(run: Any) -> None:

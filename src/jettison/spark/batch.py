@@ -37,8 +37,8 @@ from jettison.spark.known import Known
 from jettison.spark.measure import Measured, Measuring, Written, output_metrics
 from jettison.spark.presence import Presence
 from jettison.spark.raw import dropped_raw, is_parsed
-from jettison.spark.reasons import reason_of
-from jettison.spark.sinks import Sink
+from jettison.spark.reasons import failed_at, reason_of
+from jettison.spark.sinks import Sink, sink_place
 from jettison.spark.slice_state import SliceState
 from jettison.spark.values import sample_mask, valued_columns
 from jettison.spark.window_filters import for_batch
@@ -300,10 +300,10 @@ class BatchRunner:
         try:
             return job.result()
         except Exception as error:
+            reason = failed_at(error, sink_place(self._sinks[name]))
             raise SinkError(
-                f"output {name!r}: writing batch {batch} failed ({type(error).__name__}: {reason_of(error)}). It is "
-                f"not committed: mend the sink or the operators before it and start again; it is repeated with its "
-                f"plan."
+                f"output {name!r}: writing batch {batch} failed ({reason}). It is not committed: mend the sink or the "
+                f"operators before it and start again; it is repeated with its plan."
             ) from error
 
     def _put_shed_aside(

@@ -34,6 +34,7 @@ from jettison.spark.lease import Lease
 from jettison.spark.logs import Ledger, Logged, PlanLog
 from jettison.spark.retention import Retention
 from jettison.spark.sealed import load, read_sealed, write_sealed
+from jettison.spark.spark_files import check_spark_files
 from jettison.spark.tidying import Tidying
 from jettison.statistics.profile import Profile
 
@@ -66,6 +67,7 @@ class Checkpoint:
             )
             self._begun = max((int(name) for name in self.spark_folder.names("offsets") if name.isdigit()), default=-1)
             self._claim(graph)
+            check_spark_files(self.spark_folder)
         except OSError as error:  # such as a full disk
             self.close()
             raise CheckpointError(

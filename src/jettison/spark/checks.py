@@ -100,15 +100,16 @@ def check_paths(sinks: Mapping[str, Sink | None], checkpoint: str | None = None)
         if isinstance(sink, ParquetSink):
             path = sink.path.rstrip("/")
             place = Path(path).absolute()
+            shown = path if urlparse(path).scheme else str(place)
             if not urlparse(path).scheme and place.exists() and not place.is_dir():
-                raise StartError(f"{name}: {path!r} is a file: give the path of a folder.")
+                raise StartError(f"{name}: {shown!r} is a file: give the path of a folder.")
             if not urlparse(path).scheme and kept is not None and kept.is_relative_to(place):
                 raise StartError(
-                    f"{name} writes to {path!r}, and the checkpoint {checkpoint!r} is inside: results could not be "
+                    f"{name} writes to {shown!r}, and the checkpoint {str(kept)!r} is inside: results could not be "
                     f"read any more. Give the checkpoint a folder of its own."
                 )
             if path in owners:
-                raise StartError(f"{owners[path]} and {name} both write to {path!r}: give each a path of its own.")
+                raise StartError(f"{owners[path]} and {name} both write to {shown!r}: give each a path of its own.")
             owners[path] = name
 
 

@@ -97,7 +97,7 @@ class BatchCounts:
             self._merging[name] = self._store.submit(self._merge, shape, parts)
         closing = 0
         if rows is not None:
-            with explained(name, self._batch):
+            with explained(name, self._batch, self._store.path):
                 self._new[name], closing = self._append(shape, rows, parts)
             self.parts_ms[name] = 1000 * (time.perf_counter() - began)
         if not closing:
@@ -115,7 +115,7 @@ class BatchCounts:
             before = self._parts(name)
             parts, made = before, {f"{self._batch}-0"} if name in self._new else set()
             if name in self._merging:
-                with explained(name, self._batch):
+                with explained(name, self._batch, self._store.path):
                     joint = self._merging[name].result()
                 parts = () if joint is None else (joint,)
                 made.add(f"{self._batch}-m0")

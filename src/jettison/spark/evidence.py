@@ -6,10 +6,12 @@ nothing, unless a record of it shows that it has.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 
 from jettison.errors import CheckpointError
 from jettison.spark.checkpoint import Checkpoint
+from jettison.spark.files import local_place
 from jettison.spark.sinks import ParquetSink, Sink
 
 
@@ -17,7 +19,8 @@ def check_never_ran(checkpoint: Checkpoint, sinks: Mapping[str, Sink], batch: in
     """Refuse to plan a batch anew that has written something under a plan that is gone."""
     proof = checkpoint.record_of(batch)
     if proof is None and checkpoint.was_begun(batch):
-        written = [sink.folder(batch) for sink in sinks.values() if isinstance(sink, ParquetSink)]
+        folders = [sink.folder(batch) for sink in sinks.values() if isinstance(sink, ParquetSink)]
+        written = [os.path.abspath(path) if local_place(path) == path else path for path in folders]
         proof = next((path for path in written if checkpoint.exists(path)), None)
     if proof is not None:
         raise CheckpointError(

@@ -128,9 +128,9 @@ class LocalFolder:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-        except OSError:  # such as a full disk
+        except OSError as error:  # such as a full disk, which does not say of which file
             draft.unlink(missing_ok=True)
-            raise
+            raise OSError(error.errno, error.strerror, str(target)) from error
         return draft
 
     def names(self, below: str) -> list[str]:

@@ -44,6 +44,11 @@ class Record:
     every: bool = True
     """Whether every batch leaves a record, whatever comes to it: one that is missing is gone then."""
 
+    @property
+    def live(self) -> tuple[str, ...]:
+        """The names of the parts of both sides."""
+        return tuple(part.name for side in self.sides for part in side.parts)
+
     def to_json(self) -> str:
         sides = {name: asdict(side) for name, side in zip(SIDES, self.sides, strict=True)}
         others = {"batch": self.batch, "before": self.before, "gone": list(self.gone), "seen_us": dict(self.seen_us)}

@@ -33,7 +33,7 @@ from jettison.spark.join_reach import Seen, horizon, told
 from jettison.spark.pairs import paired, waiting
 from jettison.spark.part_files import check_files, files_of
 from jettison.spark.presence import Presence
-from jettison.spark.reasons import reason_of
+from jettison.spark.reasons import failed_at
 from jettison.spark.state_log import StateLog
 
 Schemas = Mapping[str, tuple[StructType, StructType]]
@@ -157,9 +157,8 @@ class JoinState:
             raise
         except Exception as error:
             raise SinkError(
-                f"join {join.name!r}: keeping the rows of batch {batch} failed ({type(error).__name__}: "
-                f"{reason_of(error)}). It is not committed: mend the cause and start again; it is repeated with its "
-                f"plan."
+                f"join {join.name!r}: keeping the rows of batch {batch} failed ({failed_at(error, self._path)}). It is "
+                f"not committed: mend the cause and start again; it is repeated with its plan."
             ) from error
         finally:
             wait(running)  # a failed batch must not write on while it is repeated

@@ -67,6 +67,7 @@ class Owners:
         self, spark: SparkSession, checkpoint: Checkpoint, network: str, sinks: Mapping[str, Sink | None]
     ) -> None:
         self._checkpoint = checkpoint
+        self._spark = spark
         remedy = "Restore it from a copy, or start with a new checkpoint, and sinks of their own."
         known = load(checkpoint.folder, RUN, "the identity of the run", remedy) or {}
         self._run = str(known.get("run") or uuid.uuid4().hex)
@@ -104,13 +105,14 @@ class Owners:
 
     def _checked(self, sink: ParquetSink, folder: Folder, owner: Owner, names: set[str]) -> _Claim:
         before = Owner.read(folder)
-        whose = f"{owner.output}: {sink.path!r}"
+        whose = f"{owner.output}: {folder.path!r}"
         if before is not None and before.run == owner.run:
             if before.output != owner.output and before.output in names:
                 raise StartError(
                     f"{whose} has the rows of {before.output} of this very run, which has a sink of its own now: give "
                     f"each its own path, as before."
                 )
+            self._refuse_copy(whose, before, owner)
             return _Claim(sink.path, folder, owner, before, replaces=False)
         if sink.on_other_run == REPLACE:
             return _Claim(sink.path, folder, owner, before, replaces=True)
@@ -118,9 +120,25 @@ class Owners:
             return _Claim(sink.path, folder, owner, before, replaces=False)
         raise StartError(
             f"{whose} {_told(before, owner)}, and batches of this run would replace those of that one. Go on with "
-            f"{_its_checkpoint(before, owner)}, give another path, such as {_another(sink.path)!r}, or delete the "
+            f"{_its_checkpoint(before, owner)}, give another path, such as {_another(folder.path)!r}, or delete the "
             f"folder; jt.parquet(path, on_other_run='replace') deletes it at the start."
         )
+
+    def _refuse_copy(self, whose: str, before: Owner, owner: Owner) -> None:
+        """A checkpoint that was moved goes on; of one that was copied, and is still there, two runs could."""
+        if before.checkpoint == owner.checkpoint:
+            return
+        try:
+            text = open_folder(before.checkpoint, self._spark).read(RUN)
+            original = None if text is None else json.loads(text).get("run")
+        except Exception:  # a place that is gone, or not to be reached any more
+            return
+        if original == owner.run:
+            raise StartError(
+                f"{whose} has the rows of the run with checkpoint {before.checkpoint!r}, of which checkpoint "
+                f"{owner.checkpoint!r} is a copy: batches of both would replace each other. Go on with the original, "
+                f"or delete it if this one is to take its place; for a second run give another path."
+            )
 
     def _is_foreign(self, folder: Folder) -> bool:
         """Whether a folder without an owner has batches that this checkpoint cannot have written.

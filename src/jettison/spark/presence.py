@@ -13,7 +13,8 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -66,12 +67,14 @@ class Presence:
         self._unsure = frozenset(name for name in self._places if unknown_parts(lineage(graph, name)))
         content = _read(folder, _OPERATORS)
         self._old = content is None
-        self._before = {} if content is None else {name: self._entry(name, each) for name, each in content.items()}
+        with _named_where_damaged(folder, _OPERATORS):
+            self._before = {name: self._entry(name, each) for name, each in (content or {}).items()}
         if self._old:
             self._before = self._from_before()
-        self._seen: dict[int, dict[str, int | None]] = {
-            int(batch): self._named(times) for batch, times in (_read(folder, _SEEN) or {}).items()
-        }
+        with _named_where_damaged(folder, _SEEN):
+            self._seen: dict[int, dict[str, int | None]] = {
+                int(batch): self._named(times) for batch, times in (_read(folder, _SEEN) or {}).items()
+            }
         self._entries: dict[str, Entry] = {}
         self._anew: dict[str, str] = {}
         self._folders: dict[str, str] = {}
@@ -403,12 +406,22 @@ def _free(name: str, used: Collection[str]) -> str:
 
 
 def _read(folder: Folder, name: str) -> dict[str, Any] | None:
-    try:
+    with _named_where_damaged(folder, name):
         text = read_sealed(folder, name)
-        found: dict[str, Any] | None = None if text is None else json.loads(text)
-    except ValueError as error:
-        raise CheckpointError(
-            f"checkpoint: state/{name}, which says whose state it keeps, cannot be read ({error}): restore it, or "
-            f"start with a new checkpoint."
-        ) from error
+        found = None if text is None else json.loads(text)
+        if found is not None and not isinstance(found, dict):
+            raise ValueError(f"it is a {type(found).__name__}, not an object")
     return found
+
+
+@contextmanager
+def _named_where_damaged(folder: Folder, name: str) -> Iterator[None]:
+    """Name the file whose content is not what it should be."""
+    try:
+        yield
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        reason = str(error) if type(error) is ValueError else f"{type(error).__name__}: {error}"
+        raise CheckpointError(
+            f"checkpoint: {folder.path}/{name}, which says whose state it keeps, cannot be read ({reason}): restore "
+            f"it from a copy, or start with a new checkpoint."
+        ) from error

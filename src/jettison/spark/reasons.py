@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from types import TracebackType
+
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from jettison.errors import JettisonError
 
 _CAUSE = "Caused by: "
+_FULL = ("No space left on device", "Disk quota exceeded")
+_NOT_OWN = ("concurrent", "jettison", "py4j", "pyspark", "threading")
 _TRACEBACK = "Traceback (most recent call last):"
 
 
@@ -36,6 +40,37 @@ def reason_of(error: BaseException) -> str:
         if thrown and causes and causes[-1] not in thrown[0]:
             return f"{thrown[0].strip()} ({causes[-1].strip()})"
     return next(iter(thrown or lines), type(error).__name__).strip()
+
+
+def failed_at(error: BaseException, path: str) -> str:
+    """The same with its kind, for an error of whoever writes to `path`: where a disk is full, which, and the remedy.
+
+    >>> failed_at(OSError(28, "No space left on device"), "/data/fares")
+    "No space left on device: make room on the disk of '/data/fares'"
+    >>> failed_at(ValueError("no such fare"), "/data/fares")
+    'ValueError: no such fare'
+    """
+    full = next((each for each in _FULL if each in str(error)), None)
+    if full is not None:
+        return f"{full}: make room on the disk of {path!r}"
+    return f"{type(error).__name__}: {reason_of(error)}"
+
+
+def without_our_frames(error: BaseException | None) -> BaseException | None:
+    """An error whose traceback has the user's functions, and nothing of Spark, of threads and of this package."""
+    if error is not None:
+        error.__traceback__ = _own_frames(error.__traceback__)
+        error.__suppress_context__ = True
+        without_our_frames(error.__cause__)
+    return error
+
+
+def _own_frames(frames: TracebackType | None) -> TracebackType | None:
+    if frames is None:
+        return None
+    below = _own_frames(frames.tb_next)
+    package = str(frames.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
+    return below if package in _NOT_OWN else TracebackType(below, frames.tb_frame, frames.tb_lasti, frames.tb_lineno)
 
 
 def shown_cause(error: BaseException | None) -> BaseException | None:

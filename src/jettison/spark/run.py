@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, NoReturn
@@ -17,7 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from jettison.control.catch_up import SHED, UNBOUNDED, Backlog, most_rows
 from jettison.control.loop import LEAST_READ_SHARE, Controller, Settings
 from jettison.control.narration import Narrator
-from jettison.errors import JettisonError, SessionError, SourceError, StartError
+from jettison.errors import JettisonError, SessionError, SinkError, SourceError, StartError
 from jettison.network.calls import checked_call
 from jettison.network.estimated import weighed
 from jettison.network.graph import Graph
@@ -42,6 +43,7 @@ from jettison.spark.evidence import check_never_ran
 from jettison.spark.freshness import Ages, count_fresh
 from jettison.spark.groups import count_groups
 from jettison.spark.history import History
+from jettison.spark.interrupts import noticed_interrupts
 from jettison.spark.kafka import hint
 from jettison.spark.leaving import leave_batch
 from jettison.spark.live import LiveView
@@ -51,7 +53,7 @@ from jettison.spark.offsets import end_offsets
 from jettison.spark.quality import with_counted_shares
 from jettison.spark.read_limits import ReadLimits
 from jettison.spark.reading import Reader, Reading, of_what_was_read
-from jettison.spark.reasons import reason_of, shown_cause
+from jettison.spark.reasons import reason_of, shown_cause, without_our_frames
 from jettison.spark.relations import file_frames, reads_files, tell_rows
 from jettison.spark.report import Report, Totals
 from jettison.spark.slice_state import SliceState
@@ -64,6 +66,7 @@ from jettison.statistics.samples import BatchSample
 _REMEMBER_EVERY = 20
 _NEWEST_TRIGGERS = 2.0
 _BREAKING_OFF_S = 10.0
+_LONGEST_BREAKING_OFF_S = 30.0
 
 _log = logging.getLogger("jettison")
 
@@ -190,10 +193,14 @@ class Run:
     def await_termination(self, timeout: float | None = None) -> bool:
         """Wait until the run ends, at most `timeout` seconds. True when it has ended; raises when it failed.
 
-        When its Spark session ends before it does, that is a failure too.
+        When its Spark session ends before it does, that is a failure too. Ctrl-C ends the run as `stop` does, then
+        raises KeyboardInterrupt; a second one does so at once.
         """
         try:
-            ended = wait_for_end(self._spark, self.query, timeout)
+            with noticed_interrupts() as interrupted:
+                ended = wait_for_end(self._spark, self.query, timeout, interrupted)
+                if interrupted.is_set():
+                    self._interrupted()
         except StreamingQueryException as error:
             self._end_without_session()
             self._failure = self._failure or error  # it may have failed between two batches
@@ -206,12 +213,18 @@ class Run:
                 self._raise(self._failure)
         return ended
 
+    def _interrupted(self) -> NoReturn:
+        with suppress(JettisonError):  # it is in the log, and in what the next call raises
+            self.stop()
+        raise KeyboardInterrupt
+
     @checked_call("run.stop", StartError)
     def stop(self, patience_s: float = 60.0) -> None:
         """End the run between two batches. Raises when it had failed before.
 
         A batch that takes longer than `patience_s` is broken off: it is not committed, and the next start repeats it.
-        When the Spark session has ended already, this closes what is left.
+        When the Spark session has ended already, this closes what is left. Raises, too, when the batch does not end
+        even then, because a sink hangs: the checkpoint stays in use until it does, or until this process ends.
         """
         self._stopping = True
         deadline = time.monotonic() + patience_s
@@ -220,14 +233,33 @@ class Run:
         # asked now: a batch that stopping breaks off is no failure
         failure = self._failure or failure_of(self.query)
         self._breaking_off = True
-        end_query(self._spark, self.query)
-        with self._idle:
-            self._idle.wait_for(lambda: not self._busy, timeout=patience_s)  # nothing may write after closing
+        limit_s = min(max(_BREAKING_OFF_S, patience_s), _LONGEST_BREAKING_OFF_S)
+        has_ended = end_query(self._spark, self.query, limit_s)
+        with self._idle:  # nothing may write after closing
+            idle = self._idle.wait_for(lambda: not self._busy, timeout=limit_s if has_ended else 0.0)
+        if not idle and session_alive(self._spark):
+            raise self._hangs(patience_s)
         ended_before = self._end_without_session()
         self._failure = self._failure or failure
         self._close()
         if failure is not None and not ended_before:
             self._raise(failure)
+
+    def _hangs(self, patience_s: float) -> SinkError:
+        """What to raise when a batch does not end; the run is closed when it does."""
+
+        def close_when_idle() -> None:
+            with self._idle:
+                self._idle.wait_for(lambda: not self._busy)
+            self._close()
+
+        threading.Thread(target=close_when_idle, name="jettison-hangs", daemon=True).start()
+        return SinkError(
+            f"network {self.graph.name!r}: the batch that runs has not ended, though stop() waited {patience_s:g} s "
+            f"and then broke it off: a sink, or a function of the network, hangs. The batch is not committed, and "
+            f"checkpoint {self._checkpoint.path!r} stays in use until it ends: end this process, mend the sink and "
+            f"start again."
+        )
 
     def report(self) -> Report:
         """What the run has done so far."""
@@ -309,7 +341,8 @@ class Run:
         """Raise what the run failed with, with its first cause in few lines."""
         explained = self._explain(error)
         _log.debug("network %s failed", self.graph.name, exc_info=error)
-        raise explained from shown_cause(explained.__cause__ if explained is self._failure else self._failure or error)
+        cause = shown_cause(explained.__cause__ if explained is self._failure else self._failure or error)
+        raise explained.with_traceback(None) from without_our_frames(cause)
 
     def _explain(self, error: BaseException) -> BaseException:
         if isinstance(self._failure, JettisonError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -137,6 +138,16 @@ def _first(rows: DataFrame, limit: int) -> list[Row]:
             return kept.select(*(F.expr(_in_python(each)) for each in kept.schema.fields)).take(limit)
     finally:
         kept.unpersist()
+
+
+def sink_place(sink: Sink) -> str:
+    """Where a sink writes, as far as it says.
+
+    >>> sink_place(ParquetSink("/data/fares")), sink_place(CallableSink(print))
+    ('/data/fares', 'its sink')
+    """
+    path = getattr(sink, "path", None)
+    return str(path) if path and local_place(str(path)) is None else os.path.abspath(path) if path else "its sink"
 
 
 def _in_python(column: StructField) -> str:

@@ -50,6 +50,11 @@ class SliceRecord:
     every: bool = True
     """Whether every batch leaves a record, whatever comes to it: one that is missing is gone then."""
 
+    @property
+    def live(self) -> tuple[str, ...]:
+        """The names of its parts."""
+        return tuple(part.name for part in self.parts)
+
     def to_json(self) -> str:
         return json.dumps({name: value for name, value in asdict(self).items() if name != "unwanted"})
 

@@ -386,7 +386,7 @@ class BatchSlices:
         return [self._told(name, job) for job in self._writing.get(name, ())]
 
     def _told(self, name: str, job: Future[Any]) -> Any:
-        with explained(name, self._batch):
+        with explained(name, self._batch, self._store.path):
             return job.result()
 
     def _after(

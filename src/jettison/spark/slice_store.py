@@ -33,7 +33,7 @@ from jettison.spark.describe import part as described_part
 from jettison.spark.files import Folder, LocalFolder, as_it_stands
 from jettison.spark.observed import observed
 from jettison.spark.part_files import PartFile, check_files, damaged_part, files_of
-from jettison.spark.reasons import reason_of
+from jettison.spark.reasons import failed_at
 from jettison.spark.slice_log import SlicePart, SliceRecord
 from jettison.spark.slices import FAILED
 from jettison.spark.state_log import StateLog
@@ -80,7 +80,7 @@ class SliceStore:
             name: StateLog(folder, "aggregate", where, SliceRecord.from_json) for name, where in self._folders.items()
         }
         self._spark = spark
-        self._path = path
+        self.path = self._path = path
         self._folder = folder
         self._local = isinstance(folder, LocalFolder)
         self._nothing: dict[str, DataFrame] = {}  # by aggregate: made once, as most batches close no window
@@ -172,16 +172,16 @@ class Failing:
 
 
 @contextmanager
-def explained(name: str, batch: int) -> Iterator[None]:
-    """Name the aggregate when keeping its slices fails."""
+def explained(name: str, batch: int, path: str = "the checkpoint") -> Iterator[None]:
+    """Name the aggregate when keeping its slices, below `path`, fails."""
     try:
         yield
     except JettisonError:
         raise
     except Exception as error:
         raise SinkError(
-            f"aggregate {name!r}: keeping the slices of batch {batch} failed ({type(error).__name__}: "
-            f"{reason_of(error)}). It is not committed: mend the cause and start again; it is repeated with its plan."
+            f"aggregate {name!r}: keeping the slices of batch {batch} failed ({failed_at(error, path)}). "
+            f"It is not committed: mend the cause and start again; it is repeated with its plan."
         ) from error
 
 

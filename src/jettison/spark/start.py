@@ -92,6 +92,7 @@ def start(
     retention
         How long plans, ledger and the rejected rows in the checkpoint are kept: a duration, a number of batches, or
         None for ever. What a restart needs is always kept. Old records are deleted a hundred batches at a time or more.
+        A duration counts the time in which the network runs, not outages, and not what a clock jumps.
     shedding
         False measures and reports, but drops nothing. "dry-run" also plans: log, ledger, report and metrics say what
         would have been dropped.

@@ -61,16 +61,18 @@ def _owners(folder: Folder) -> Collection[str] | None:
         found: dict[str, object] | None = None if text is None else json.loads(text)
     except ValueError:  # refused by name when it is read for what it says
         return None
-    return found
+    return found if isinstance(found, dict) else None
 
 
 def _before(folder: Folder) -> dict[str, str]:
     try:
         text = read_sealed(folder, _KINDS)
         found: dict[str, str] = {} if text is None else json.loads(text)
+        if not isinstance(found, dict):
+            raise ValueError("it is no object")
     except ValueError as error:
         raise CheckpointError(
-            f"checkpoint: state/{_KINDS}, which says what operators keep, cannot be read ({error}): delete it, "
+            f"checkpoint: {folder.path}/{_KINDS}, which says what operators keep, cannot be read ({error}): delete it, "
             f"and it is written anew from what is declared, or start with a new checkpoint."
         ) from error
     return found

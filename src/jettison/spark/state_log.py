@@ -17,11 +17,14 @@ from jettison.spark.files import Folder
 from jettison.spark.sealed import damaged, read_sealed, write_sealed
 
 _KEPT_BY = "kept_by"
+_SIDES = ("left", "right")
+_PART = re.compile(rf"(?:(?:{'|'.join(_SIDES)})/)?(\d+)(?:-m?\d+)?")
 _RECORD = re.compile(r"(\d+)\.json")
 
 
 class Kept(Protocol):
-    """A record: what was kept after a batch. `gone` names folders that it refers to no more."""
+    """A record: what was kept after a batch. `live` names folders that it refers to, `gone` those that it does no
+    more."""
 
     @property
     def batch(self) -> int: ...
@@ -34,6 +37,9 @@ class Kept(Protocol):
 
     @property
     def every(self) -> bool: ...
+
+    @property
+    def live(self) -> tuple[str, ...]: ...
 
     def to_json(self) -> str: ...
 
@@ -50,6 +56,7 @@ class StateLog(Generic[R]):
         self._name = name
         self._from_json = from_json
         self._last: R | None = None
+        self._swept = False
 
     def latest(self, before: int | None = None) -> R | None:
         """The last record of a batch before this one (of all, when left out); None where there is none."""
@@ -83,6 +90,24 @@ class StateLog(Generic[R]):
                 self._folder.delete(f"{self._name}/{name}")
             if base.before is not None:
                 self._folder.delete(f"{self._name}/{base.before}.json")
+        if not self._swept:
+            self._swept = True
+            self._sweep(record)
+
+    def _sweep(self, record: R) -> None:
+        """Delete what a crash has left, once a run: records and parts from before the last record, which it does not
+        refer to. What is newer may be of a batch that is being run."""
+        if record.before is None:
+            return
+        for found in filter(None, map(_RECORD.fullmatch, self._folder.names(self._name))):
+            if int(found[1]) < record.before:
+                self._folder.delete(f"{self._name}/{found[0]}")
+        parts = list(self._folder.folders(self._name))
+        parts += [f"{side}/{part}" for side in _SIDES for part in self._folder.folders(f"{self._name}/{side}")]
+        needed = {*record.live, *record.gone}
+        for found in filter(None, map(_PART.fullmatch, parts)):
+            if int(found[1]) < record.before and found[0] not in needed:
+                self._folder.delete(f"{self._name}/{found[0]}")
 
     def rewrite(self, record: R) -> None:
         """Replace the last record by one of the same batch."""
