@@ -124,8 +124,8 @@ def check_statics(graph: Graph, statics: Mapping[str, DataFrame]) -> dict[str, D
             table = statics[operator.static] if isinstance(operator.static, str) else operator.static
             if getattr(table, "isStreaming", False):
                 raise StartError(
-                    f"join {operator.name!r}: its table streams: read it with spark.read, or declare it as a source and "
-                    f"join the two streams with within=..."
+                    f"join {operator.name!r}: its table streams: read it with spark.read, or declare it as a source "
+                    f"and join the two streams with within=..."
                 )
             tables[operator.name] = table
     return tables
