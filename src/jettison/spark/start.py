@@ -39,6 +39,7 @@ from jettison.spark.checks import (
 from jettison.spark.closing import Step, close_all
 from jettison.spark.connect import named_parts, refuse_connect
 from jettison.spark.count_state import CountState
+from jettison.spark.drafts import clear_first_drafts
 from jettison.spark.empty_results import EmptyResults
 from jettison.spark.file_systems import check_file_systems
 from jettison.spark.join_state import JoinState
@@ -192,6 +193,7 @@ def start(
     folder = Checkpoint(str(checkpoint or tempfile.mkdtemp(prefix="jettison-")), graph, spark, kept_for)
     shown, runner, reader, owners = None, None, None, None
     try:
+        clear_first_drafts(folder.spark_folder)
         owners = Owners(spark, folder, graph.name, written)
         shown = None if address is None else Metrics(graph, settings.budget_us / 1000, address)
         if shown is not None:
