@@ -23,6 +23,7 @@ from dataclasses import dataclass
 
 from jettison.errors import StartError
 from jettison.network.graph import Graph
+from jettison.network.words import meant
 from jettison.plan.problem import Problem
 from jettison.statistics.profile import Profile
 
@@ -44,7 +45,7 @@ _PAUSE_TRIGGERS = 10.0
 def check_catch_up(word: str) -> str:
     """Raise unless this is one of the three words."""
     if word not in CATCH_UP:
-        raise StartError(f"catch_up is {word!r}: use one of {', '.join(map(repr, CATCH_UP))}.")
+        raise StartError(f"catch_up is {word!r}{meant(word, CATCH_UP)}: use one of {', '.join(map(repr, CATCH_UP))}.")
     return word
 
 

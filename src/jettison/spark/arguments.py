@@ -47,6 +47,10 @@ def _number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+def _path(value: Any) -> bool:
+    return isinstance(value, str | PathLike) and bool(str(value).strip())
+
+
 def _port(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 65536
 
@@ -61,7 +65,7 @@ _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "sinks": (_or_none(_of(Mapping)), "give a sink for every output by its name, such as {'fares': jt.parquet(path)}"),
     "trigger": (_of(str), "write a duration, such as '1 second'"),
     "headroom": (_number, "give the share of the trigger to use, such as 0.9"),
-    "checkpoint": (_or_none(_of(str, PathLike)), "give the path of a folder, such as 'out/checkpoint'"),
+    "checkpoint": (_or_none(_path), "give the path of a folder, such as 'out/checkpoint'"),
     "shedding": (_of(bool, str), "say True, False or 'dry-run'"),
     "catch_up": (_of(str), "say 'shed', 'newest' or 'all'"),
     "shedder": (_of(str), "give the name of a shedder, such as 'semantic'"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from jettison.network.kafka import Kafka
 from jettison.network.operators import Aggregate, Join, Output, StreamJoin, kind_of
 from jettison.network.reserved import added, hidden_by_folders, ours, twice
 from jettison.network.schema import quoted
-from jettison.network.words import an
+from jettison.network.words import an, meant
 from jettison.plan.group_gaps import named_groups
 from jettison.plan.plan import Plan
 from jettison.plan.stale import stale_limits
@@ -115,13 +115,34 @@ def check_paths(sinks: Mapping[str, Sink | None], checkpoint: str | None = None)
 
 def check_statics(graph: Graph, statics: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
     """The table of every join, by the join's name."""
+    named = [each.static for each in graph.operators if isinstance(each, Join) and isinstance(each.static, str)]
+    for name in statics:
+        if name not in named:
+            known = f"joins name {', '.join(named)}" if named else "no join names one"
+            raise StartError(f"statics: {name!r} is a table that no join names{meant(name, named)}: {known}.")
     tables = {}
     for operator in graph.operators:
         if isinstance(operator, Join):
             if isinstance(operator.static, str) and operator.static not in statics:
                 raise StartError(f"join {operator.name!r}: no table {operator.static!r}: add statics={{...}} to start.")
-            tables[operator.name] = statics[operator.static] if isinstance(operator.static, str) else operator.static
+            table = statics[operator.static] if isinstance(operator.static, str) else operator.static
+            if getattr(table, "isStreaming", False):
+                raise StartError(
+                    f"join {operator.name!r}: its table streams: read it with spark.read, or declare it as a source "
+                    f"and join the two streams with within=..."
+                )
+            tables[operator.name] = table
     return tables
+
+
+def check_shared(graph: Graph, shared: Iterable[str] | None) -> None:
+    """Raise for a name in `shared` that is no operator."""
+    for name in shared or ():
+        if name not in graph.by_name:
+            raise StartError(
+                f"jt.start: shared has {name!r}, which is no operator of network {graph.name!r}"
+                f"{meant(name, graph.by_name)}: it has {', '.join(graph.by_name)}."
+            )
 
 
 def check_keys(graph: Graph, tables: Mapping[str, DataFrame]) -> None:

@@ -47,7 +47,10 @@ class Owner:
             return Owner("", "unknown", "unknown", "unknown")
 
     def write(self, folder: Folder) -> None:
-        folder.write(OWNER, json.dumps(asdict(self)))
+        try:
+            folder.write(OWNER, json.dumps(asdict(self)))
+        except (FileNotFoundError, NotADirectoryError, PermissionError) as error:
+            raise StartError(f"{self.output}: {folder.path!r} is no folder to write into: {error.strerror}.") from error
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from jettison.network.estimated import weighed
 from jettison.network.graph import Graph
 from jettison.network.kafka import Kafka
 from jettison.network.slices import slice_groups
+from jettison.network.words import meant
 from jettison.plan.shedders import SEMANTIC
 from jettison.plan.window_decisions import decisions_of
 from jettison.spark.alive import close_abandoned, remember
@@ -26,11 +27,21 @@ from jettison.spark.aside import ShedSinks
 from jettison.spark.batch import BatchRunner
 from jettison.spark.checkpoint import Checkpoint
 from jettison.spark.checkpoint_size import size_of
-from jettison.spark.checks import check_compiles, check_keys, check_paths, check_sinks, check_statics, opened
+from jettison.spark.checks import (
+    check_compiles,
+    check_keys,
+    check_paths,
+    check_shared,
+    check_sinks,
+    check_statics,
+    opened,
+)
 from jettison.spark.closing import Step, close_all
 from jettison.spark.connect import named_parts, refuse_connect
 from jettison.spark.count_state import CountState
+from jettison.spark.drafts import clear_first_drafts
 from jettison.spark.empty_results import EmptyResults
+from jettison.spark.file_systems import check_file_systems
 from jettison.spark.join_state import JoinState
 from jettison.spark.metrics import Metrics
 from jettison.spark.metrics_address import metrics_address
@@ -169,6 +180,9 @@ def start(
     aside_sinks = {**{f"on_shed {n}": s for n, s in shed_sinks.sinks.items()}, "rejects": rejects_sink}
     written = {**{f"output {name!r}": sink for name, sink in chosen.items()}, **aside_sinks}
     check_paths(written, None if checkpoint is None else str(checkpoint))
+    paths = {name: sink.path for name, sink in written.items() if isinstance(sink, ParquetSink)}
+    check_file_systems(spark, {**paths, "checkpoint": None if checkpoint is None else str(checkpoint)})
+    check_shared(graph, shared)
     tables = check_statics(graph, statics or {})
     kept = check_compiles(spark, graph, frames, tables, chosen)
     check_keys(graph, tables)
@@ -180,6 +194,7 @@ def start(
     folder = Checkpoint(str(checkpoint or tempfile.mkdtemp(prefix="jettison-")), graph, spark, kept_for)
     shown, runner, reader, owners = None, None, None, None
     try:
+        clear_first_drafts(folder.spark_folder)
         owners = Owners(spark, folder, graph.name, written)
         shown = None if address is None else Metrics(graph, settings.budget_us / 1000, address)
         if shown is not None:
@@ -243,5 +258,5 @@ def check_skips(graph: Graph, catch_up: str) -> None:
 
 def _is_dry_run(shedding: bool | str) -> bool:
     if isinstance(shedding, str) and shedding != DRY_RUN:
-        raise StartError(f"shedding is {shedding!r}: use True, False or {DRY_RUN!r}.")
+        raise StartError(f"shedding is {shedding!r}{meant(shedding, [DRY_RUN])}: use True, False or {DRY_RUN!r}.")
     return shedding == DRY_RUN
