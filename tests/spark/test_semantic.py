@@ -168,7 +168,7 @@ def test_an_overload_is_met_by_value_and_says_what_that_is_worth(spark: SparkSes
     plans = running.logged_plans(tmp_path / "checkpoint")
     assert any(isinstance(each, Semantic) for plan in plans for each in plan.drops.values())
     report = run.report().outputs["fares"]
-    assert report.utility > report.delivered_share
+    assert report.utility > report.delivered_share + 0.05
     assert report.delivered_share == pytest.approx(report.rows / 60_000, abs=0.02)  # as counted; a filter takes 2 %
     written = spark.read.parquet(str(tmp_path / "fares")).selectExpr("count_if(fare < 10) / count(*) AS low").first()
     whole = running.same_trips(spark, 0, 60_000).where("fare > 0").selectExpr("count_if(fare < 10) / count(*) AS low")

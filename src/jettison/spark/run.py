@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from jettison.control.catch_up import SHED, UNBOUNDED, Backlog, most_rows
+from jettison.control.dry_run import DryRun
 from jettison.control.loop import LEAST_READ_SHARE, Controller, Settings
 from jettison.control.narration import Narrator
 from jettison.errors import JettisonError, SessionError, SinkError, SourceError, StartError
@@ -32,7 +33,6 @@ from jettison.plan.problem import Problem
 from jettison.plan.reasons import CATCHING_UP, NEWEST, READING
 from jettison.plan.stale import Fresh
 from jettison.plan.window_decisions import decisions_of
-from jettison.plan.would import would_shed
 from jettison.spark.alive import end_query, failure_of, in_trigger, query_active, session_alive, wait_for_end
 from jettison.spark.batch import BatchRunner
 from jettison.spark.calibrate import LEAST_ROWS, assumed_profile, calibrate
@@ -427,7 +427,7 @@ class Run:
             marks = self._marks(batch)
             held = CATCHING_UP if self._backlog.keeps_all else None
             decided = self.controller.decide(rows, now_ms, fresh=fresh, marks=marks, skipped=reading.skipped, held=held)
-            would = None if self._shadow is None else self._would(self._shadow, rows, interval_ms, now_ms, marks, held)
+            would = None if self._shadow is None else self._shadow.decide(rows, interval_ms, marks, held)
             plan = self.controller.plan = of_what_was_read(self.graph, decided, reading, NEWEST if skips else READING)
             offsets = end_offsets(self._checkpoint.spark_folder, batch)
             self._checkpoint.plans.write(
@@ -450,7 +450,7 @@ class Run:
             plan, would = logged.plan, logged.would
             self.controller.resume(plan)
             if self._shadow is not None and would is not None:
-                self._shadow.resume(would)
+                self._shadow.resume(would, rows)
         ready = time.monotonic()
         count_shares = partial(self._with_counted_shares, raw, batch, plan, reading)
         shown = self._runner.carefully(raw, count_shares)
@@ -477,8 +477,8 @@ class Run:
             plan_row=plan.row,
             failed=measured.failed,
             groups=measured.groups,
-            would={} if would is None else would_shed(self.graph, self.controller.profile, would, rows),
-            would_deliver={} if would is None else dict(would.delivered),
+            would={} if self._shadow is None or would is None else self._shadow.dropped,
+            would_deliver={} if self._shadow is None or would is None else self._shadow.delivered,
             timeless_in=measured.timeless_in,
             unneeded=measured.unneeded,
             windows=measured.windows,
@@ -508,32 +508,18 @@ class Run:
         self._checkpoint.tidying.after(batch)
         self._after_s = time.monotonic() - ended
 
-    def _shadow_of(self, profile: Profile) -> Controller | None:
+    def _shadow_of(self, profile: Profile) -> DryRun | None:
         """Who plans in a dry run: as if it were obeyed, and learning that it was not."""
         if not self._dry_run or not self._calibrated:
             return None
         on_trial = not self.controller.belief.believed
-        return Controller(self.graph, replace(self.settings, shedding=True, obeyed=False), profile, guessed=on_trial)
-
-    def _would(
-        self,
-        shadow: Controller,
-        rows: Mapping[str, int],
-        interval_ms: float,
-        now_ms: float,
-        marks: BatchMarks | None,
-        held: str | None,
-    ) -> Plan:
-        """The plan that a run that sheds would have: it keeps up, so its batches hold what one trigger brings. Without
-        learning it is for the rows as they come, whatever the clock says."""
-        share = min(1.0, self.settings.trigger_ms / interval_ms) if self.settings.learn and interval_ms > 0 else 1.0
-        arriving = {name: round(count * share) for name, count in rows.items()}
-        return shadow.decide(arriving, now_ms, marks=marks, held=held)
+        settings = replace(self.settings, shedding=True, obeyed=False)
+        return DryRun(Controller(self.graph, settings, profile, guessed=on_trial))
 
     @property
     def _planner(self) -> Controller:
         """Who knows whether a budget can be held: in a dry run, the one whose plans are not obeyed."""
-        return self._shadow or self.controller
+        return self.controller if self._shadow is None else self._shadow.controller
 
     @property
     def _bounded(self) -> bool:
@@ -549,7 +535,7 @@ class Run:
     def _next_bounds(self, rows: Mapping[str, int]) -> dict[str, int]:
         """How many rows of each source the next batch may read."""
         on_trial = not self.controller.belief.believed
-        unshed = self._backlog.keeps_all or self._dry_run or on_trial
+        unshed = self._backlog.keeps_all or on_trial  # a dry run reads what a run that sheds would: that is the rate
         profile = self.controller.profile if self._calibrated else None
         bounds = most_rows(
             self.graph, profile, rows, self.settings.budget_us, unshed=unshed, largest=self._largest_rows
@@ -608,7 +594,7 @@ class Run:
             last = self._checkpoint.plan_before(batch, "what it decided about windows that are open is unknown")
             self.controller.fates = {} if last is None else last.plan.fates
             if self._shadow is not None and last is not None and last.would is not None:
-                self._shadow.resume(last.would)
+                self._shadow.resume(last.would, {})
         return self._slices.marks(batch)
 
     def _fresh(self, raw: Mapping[str, DataFrame], reading: Reading) -> Fresh | None:
