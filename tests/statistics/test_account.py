@@ -236,3 +236,13 @@ def test_trust_7_a_tuple_that_becomes_several_rows_is_shed_by_their_share() -> N
     sample = BatchSample(0, 0.0, 1e3, 9e2, {"s": 100}, {"s": (100, 100), "many>a": (300, 150)})
     found = accounts_of(net.graph, sample)
     assert (found["s", "a_out"].shed, found["s", "b_out"].shed) == (50.0, 0.0)
+
+
+def test_trust_12_rows_that_a_union_cannot_convert_are_of_the_source_that_they_came_from() -> None:
+    net = Network("two")
+    texts, numbers = net.source("texts", "key string"), net.source("numbers", "key int")
+    texts.union(numbers, name="both").output("out")
+    sample = BatchSample(0, 0.0, 0.0, 0.0, {"texts": 10, "numbers": 30}, unfit={"texts>both": 4})
+    found = accounts_of(net.graph, sample)
+    assert found["texts", "out"] == Account(read=10, processed=6, rejected=4)
+    assert found["numbers", "out"] == Account(read=30, processed=30)

@@ -52,8 +52,8 @@ from jettison.spark.drops import (
     passes,
     weight,
 )
-from jettison.spark.guarded import Rejecting, guarded, guarded_rows, split, tried_rows
-from jettison.spark.isolating import is_set_aside, isolate, may_hold_function
+from jettison.spark.guarded import Rejecting, guarded, guarded_rows, holds_function, split, tried_rows
+from jettison.spark.isolating import is_set_aside, isolate
 from jettison.spark.known import Known
 from jettison.spark.pairs import check_sides, paired, waiting
 from jettison.spark.raw import BODY, dropped_raw, identified, newest_metric, parsed, source_metrics
@@ -404,7 +404,11 @@ class Compiler:
         before = dict(self.known.set_aside)
         work = self._applied_with_care if self.known.careful else self._applied
         for operator in self._graph.operators:
-            if not may_hold_function(operator) or not self._is_built_above(operator.name):
+            if not isinstance(operator, Apply | Where | Select | WithColumns) or not self._is_built_above(
+                operator.name
+            ):
+                continue
+            if not holds_function(operator, self._build(operator.inputs[0], False), self.known):
                 continue
             rows = self._without_set_aside(operator, self._arc(operator.inputs[0], operator.name, False))
             already = len(self.known.set_aside.get(operator.name, ()))

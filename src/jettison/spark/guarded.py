@@ -23,6 +23,7 @@ from jettison.errors import JettisonError
 from jettison.network.expressions import is_whole_star, multiplies
 from jettison.network.operators import (
     Aggregate,
+    Apply,
     CountAggregate,
     Operator,
     Select,
@@ -37,7 +38,7 @@ from jettison.spark.known import Known
 from jettison.spark.observed import observed_if_at_all
 from jettison.spark.reasons import reason_of
 from jettison.spark.tried import VALUE, risky_arguments, tried_field, typed_call
-from jettison.spark.trying import CANNOT, TRIED, as_column, look_at_all, try_column, with_tried
+from jettison.spark.trying import CANNOT, TRIED, Found, as_column, look_at_all, try_column, with_tried
 
 _DATA = re.compile(r"SQLSTATE: (22|23505|54000|39000|42K0B)")
 """Data exceptions; keys that are twice in a map, collections that are too large, functions in Scala, ancient dates."""
@@ -99,8 +100,7 @@ def guarded(operator: Operator, rows: DataFrame, known: Known) -> tuple[Operator
     """An operator and its rows, such that it throws on none of them; the same as before where nothing can throw."""
     if not isinstance(operator, Where | Select | WithColumns):
         return operator, rows, None
-    items = items_of(operator)
-    looked = known.asked(f"{operator.name} (items)", lambda: look_at_all([each for _, each in items], rows))
+    items, looked = items_of(operator), _looked_at(operator, rows, known)
     found = {
         number: (item, each)
         for number, ((_, item), each) in enumerate(zip(items, looked, strict=True))
@@ -117,6 +117,18 @@ def guarded(operator: Operator, rows: DataFrame, known: Known) -> tuple[Operator
     safe = {items[number][0]: value for number, value in values.items()}
     kept, rejecting = _split(operator, tried, f"{TRIED} IS NULL")
     return _with_values(operator, safe, {items[n][0]: each.name for n, (_, each) in found.items()}), kept, rejecting
+
+
+def holds_function(operator: Operator, rows: DataFrame, known: Known) -> bool:
+    """Whether an operator runs what cannot be tried row by row: a function of a DataFrame, or one in Python."""
+    if not isinstance(operator, Where | Select | WithColumns):
+        return isinstance(operator, Apply)
+    return any(each is None or each.python for each in _looked_at(operator, rows, known))
+
+
+def _looked_at(operator: Operator, rows: DataFrame, known: Known) -> tuple[Found | None, ...]:
+    items = [item for _, item in items_of(operator)]
+    return known.asked(f"{operator.name} (items)", lambda: look_at_all(items, rows))
 
 
 Place = tuple[int, int | None]

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame
 
 from jettison.errors import JettisonError, OperatorError
-from jettison.network.operators import Apply, Operator, Select, Where, WithColumns, kind_of
+from jettison.network.operators import Operator, kind_of
 from jettison.spark.drops import IDENTITY, changing
 from jettison.spark.guarded import is_of_data
 from jettison.spark.reasons import reason_of
@@ -44,17 +44,6 @@ def is_of_rows(error: BaseException) -> bool:
     return is_of_data(error)
 
 
-def may_hold_function(operator: Operator) -> bool:
-    """Whether an operator may run a function of the user's, which cannot be tried row by row."""
-    if isinstance(operator, Where):
-        return not isinstance(operator.predicate, str)
-    if isinstance(operator, Select):
-        return any(not isinstance(each, str) for each in operator.expressions)
-    if isinstance(operator, WithColumns):
-        return any(not isinstance(each, str) for _, each in operator.columns)
-    return isinstance(operator, Apply)
-
-
 def isolate(
     operator: Operator, rows: DataFrame, applied: Callable[[DataFrame], DataFrame], already: int
 ) -> tuple[frozenset[int], str]:
@@ -77,6 +66,29 @@ def isolate(
         kept.unpersist()
 
 
+def halve(ids: list[int], fails: Callable[[list[int]], bool], add: Callable[[int], None], *, known: bool) -> bool:
+    """Add those of some rows on which something fails alone; whether it fails on them together, which may be `known`.
+
+    >>> asked, bad = [], []
+    >>> def fails(ids):
+    ...     asked.append(len(ids))
+    ...     return bool({3, 70} & set(ids))
+    >>> halve(list(range(100)), fails, bad.append, known=True), bad, len(asked)
+    (True, [3, 70], 20)
+    """
+    if not ids or (not known and not fails(ids)):
+        return False
+    if len(ids) == 1:
+        if known and not fails(ids):
+            return False  # others were needed for it to fail
+        add(ids[0])
+        return True
+    half = len(ids) // 2
+    left = halve(ids[:half], fails, add, known=False)
+    halve(ids[half:], fails, add, known=not left)
+    return True
+
+
 @dataclass
 class _Search:
     operator: Operator
@@ -97,25 +109,12 @@ class _Search:
         here = rows.where(_between(first, end))
         few = [row[0] for row in here.select(IDENTITY).distinct().limit(_FEW + 1).collect()]
         if len(few) <= _FEW:
-            return self._listed(rows, sorted(few), known=known)
+            return halve(sorted(few), lambda ids: self._fails(rows.where(_among(ids))), self._add, known=known)
         if not known and not self._fails(here):
             return False
         middle = (first + end) // 2
         left = self._hashed(rows, first, middle, known=False)
         self._hashed(rows, middle, end, known=not left)
-        return True
-
-    def _listed(self, rows: DataFrame, ids: list[int], *, known: bool) -> bool:
-        if not ids or (not known and not self._fails(rows.where(_among(ids)))):
-            return False
-        if len(ids) == 1:
-            if known and not self._fails(rows.where(_among(ids))):
-                return False  # others were needed for it to fail
-            self._add(ids[0])
-            return True
-        half = len(ids) // 2
-        left = self._listed(rows, ids[:half], known=False)
-        self._listed(rows, ids[half:], known=not left)
         return True
 
     def _add(self, identity: int) -> None:

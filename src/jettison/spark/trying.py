@@ -100,7 +100,7 @@ def with_tried(rows: DataFrame, items: Mapping[int, tuple[Any, Found]]) -> tuple
                 if found.name.lower() not in taken
             }
             frame = frame.select("*", *(item.alias(name) for name, item in named.items()))
-    return frame.select(*map(quoted, [*columns, TRIED])), values
+    return frame if len(stages) == 1 else frame.select(*map(quoted, [*columns, TRIED])), values
 
 
 def try_column(values: Column, rows: DataFrame) -> Column:
