@@ -14,7 +14,7 @@ from hypothesis import settings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from jettison.experiments.broker import Broker
+    from jettison.experiments.support.broker import Broker
 
 ROOT = Path(__file__).resolve().parent.parent
 SPARK_MODULES = ROOT / "src" / "jettison" / "spark"
@@ -36,7 +36,7 @@ def spark() -> Iterator[SparkSession]:
 
     Doctests cannot ask (pytest looks for their fixtures beside src/, not here): those of jettison.spark do without.
     """
-    from jettison.spark.session import local_session
+    from jettison.spark.run.session import local_session
 
     # Python workers run this very interpreter, and find functions that test modules define by `tests.<module>`.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
@@ -54,7 +54,7 @@ needs_kafka = pytest.mark.skipif(SKIPS_KAFKA, reason="JETTISON_SKIP_KAFKA=1")
 def _has_connector() -> bool:
     """Without it the tests that need Kafka fail, each with the reason; the others go on."""
     from jettison.errors import StartError
-    from jettison.spark.jars import avro, kafka_connector
+    from jettison.spark.read.jars import avro, kafka_connector
 
     try:
         return not SKIPS_KAFKA and bool(kafka_connector()) and bool(avro())
@@ -68,8 +68,8 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     if SKIPS_KAFKA:
         pytest.skip("JETTISON_SKIP_KAFKA=1")
     from jettison.errors import StartError
-    from jettison.experiments.broker import Broker
-    from jettison.spark.jars import avro, kafka_connector
+    from jettison.experiments.support.broker import Broker
+    from jettison.spark.read.jars import avro, kafka_connector
 
     try:
         kafka_connector()

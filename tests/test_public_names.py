@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import jettison as jt
-from jettison.network.words import an
+from jettison.network.columns.words import an
 
 pytestmark = pytest.mark.core
 

@@ -14,20 +14,20 @@ import yaml
 from typer.testing import CliRunner
 
 from jettison.app.cli import app
-from jettison.network.rates import Constant
 from jettison.plan.certify import certify
-from jettison.plan.exact import ExactShedder
 from jettison.plan.plan import Plan
 from jettison.plan.problem import Problem
-from jettison.plan.roadmap import RoadMapShedder, build_road_map
+from jettison.plan.shedders.exact import ExactShedder
+from jettison.plan.shedders.road_map import RoadMapShedder, build_road_map
 from jettison.statistics.profile import Profile
+from jettison.synthetic.rates import Constant
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from jettison.experiments.broker import Broker
+    from jettison.experiments.support.broker import Broker
     from jettison.network.declare import Network
-    from jettison.spark.run import Run
+    from jettison.spark.run.run import Run
 
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 
@@ -102,9 +102,9 @@ def carry_out_windows(network: Network, sinks: dict[str, Any], spark: SparkSessi
     """Run it on three batches of trips, 50 seconds each."""
     from tests.spark.running import until
 
-    from jettison.network.fields import TAXI
-    from jettison.spark.generator import generate
-    from jettison.spark.start import start
+    from jettison.spark.read.generator import generate
+    from jettison.spark.run.start import start
+    from jettison.synthetic.fields import TAXI
 
     stream = generate(spark, TAXI, rate=Constant(20.0), rows_per_batch=1000, limit_rows=3000, start_us=10**15)
     run = start(network, {"trips": stream}, sinks, checkpoint=str(folder), profile=Profile({}, {}))
@@ -116,7 +116,7 @@ def carry_out_windows(network: Network, sinks: dict[str, Any], spark: SparkSessi
 
 
 def test_the_network_of_windows_runs(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from jettison.spark.sinks import memory
+    from jettison.spark.write.sinks import memory
 
     code = block("rush")
     names: dict[str, Any] = {}
@@ -131,7 +131,7 @@ def test_the_network_of_windows_runs(spark: SparkSession, tmp_path: Path, capsys
 
 
 def test_functions_of_your_own_run(spark: SparkSession, tmp_path: Path) -> None:
-    from jettison.spark.sinks import memory
+    from jettison.spark.write.sinks import memory
 
     code = block("geometric_mean")
     names: dict[str, Any] = {}
@@ -146,7 +146,7 @@ def test_functions_of_your_own_run(spark: SparkSession, tmp_path: Path) -> None:
 def test_estimates_come_with_their_intervals(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from jettison.spark.sinks import memory
+    from jettison.spark.write.sinks import memory
 
     names: dict[str, Any] = {}
     exec(block("n_low"), names)
@@ -161,7 +161,7 @@ def test_estimates_come_with_their_intervals(
 def test_the_network_on_kafka_runs_as_written(
     spark: SparkSession, broker: Broker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from jettison.experiments.producer import producing
+    from jettison.experiments.support.producer import producing
 
     code = block("localhost:9092")
     for topic in ("trips", "alerts", "shed", "rejects"):

@@ -13,7 +13,7 @@ import pytest
 import jettison as jt
 from jettison.app.cli import app
 from jettison.network.soundness import check_sql, check_types
-from jettison.network.spec import OperatorSpec, ProfileSpec, QoSSpec, RunSpec, SourceSpec, Spec, ValueSpec
+from jettison.spec.network_file import OperatorSpec, ProfileSpec, QoSSpec, RunSpec, SourceSpec, Spec, ValueSpec
 
 ROOT = Path(__file__).parent.parent
 REFERENCE = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")

@@ -21,27 +21,27 @@ from jettison.errors import (
     StartError,
 )
 from jettison.network import Graph, Network, QoS, Stream, Value
+from jettison.network.columns.words import meant
 from jettison.network.kafka import Kafka, kafka
-from jettison.network.spec import from_yaml, read_spec, to_yaml
-from jettison.network.user_aggregates import aggregate, whole_window
-from jettison.network.words import meant
+from jettison.network.windows.user_aggregates import aggregate, whole_window
+from jettison.spec.network_file import from_yaml, read_spec, to_yaml
 
 if TYPE_CHECKING:
-    from jettison.spark.generator import generate
-    from jettison.spark.run import Run
-    from jettison.spark.session import local_session
-    from jettison.spark.sinks import console, memory, parquet, spark_format
-    from jettison.spark.start import start
+    from jettison.spark.read.generator import generate
+    from jettison.spark.run.run import Run
+    from jettison.spark.run.session import local_session
+    from jettison.spark.run.start import start
+    from jettison.spark.write.sinks import console, memory, parquet, spark_format
 
 _ON_SPARK = {
-    "Run": "run",
-    "start": "start",
-    "generate": "generator",
-    "local_session": "session",
-    "console": "sinks",
-    "memory": "sinks",
-    "parquet": "sinks",
-    "spark_format": "sinks",
+    "Run": "run.run",
+    "start": "run.start",
+    "generate": "read.generator",
+    "local_session": "run.session",
+    "console": "write.sinks",
+    "memory": "write.sinks",
+    "parquet": "write.sinks",
+    "spark_format": "write.sinks",
 }
 
 __all__ = [

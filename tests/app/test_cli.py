@@ -19,7 +19,7 @@ from typer.testing import Result
 from jettison.app.plan import chosen_rows
 from jettison.errors import StartError
 from jettison.experiments import harness
-from jettison.network.spec import read_spec
+from jettison.spec.network_file import read_spec
 
 core = pytest.mark.core
 

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from tests.app.commands import JETTISON, TAXI, changed, jettison
 from tests.conftest import needs_kafka
 
-from jettison.experiments.ports import HOST, free_ports
+from jettison.experiments.support.ports import HOST, free_ports
 
 
 def started(*arguments: object, cwd: Path) -> subprocess.Popen[str]:

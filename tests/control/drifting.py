@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from jettison.control.loop import Controller, Settings
 from jettison.network import Graph, Network, QoS, Value
-from jettison.network.tracks import Track
+from jettison.network.columns.value_tracks import Track
 from jettison.plan.counted import counted_shares
 from jettison.plan.plan import Drop, Plan, Semantic
 from jettison.statistics.profile import Profile

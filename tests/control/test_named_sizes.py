@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 import jettison as jt
 from jettison.control.loop import Controller, Settings
 from jettison.control.named_sizes import before_drops, with_masses
-from jettison.network.marks import BatchMarks, Mark
+from jettison.network.event_time.watermarks import BatchMarks, Mark
 from jettison.plan.certify import planned_load_us
-from jettison.plan.group_gaps import named_groups, shares_by_gap
-from jettison.plan.needs import within_needs
 from jettison.plan.plan import Plan
 from jettison.plan.problem import Problem
-from jettison.plan.window_decisions import decisions_of
-from jettison.plan.window_groups import told_apart
+from jettison.plan.windows.decisions import decisions_of
+from jettison.plan.windows.group_gaps import named_groups, shares_by_gap
+from jettison.plan.windows.group_values import told_apart
+from jettison.plan.windows.needs import within_needs
 from jettison.statistics.groups import GroupSizes
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample, GroupSample, OutputSample

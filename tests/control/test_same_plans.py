@@ -9,7 +9,7 @@ import pytest
 
 import jettison as jt
 from jettison.control.loop import Controller, Settings
-from jettison.network.marks import BatchMarks, Mark
+from jettison.network.event_time.watermarks import BatchMarks, Mark
 from jettison.plan.plan import Plan
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample, OutputSample, ValueSample

@@ -12,14 +12,14 @@ import jettison as jt
 from jettison.control.loop import Controller, Settings
 from jettison.control.schedules import scheduled
 from jettison.errors import NetworkError
+from jettison.network.event_time.watermarks import BatchMarks, Mark
 from jettison.network.graph import Graph
-from jettison.network.marks import BatchMarks, Mark
-from jettison.plan.fate import keep
-from jettison.plan.group_gaps import named_groups
 from jettison.plan.plan import Fate, Plan
 from jettison.plan.problem import Problem
-from jettison.plan.window_decisions import WindowDecisions, decisions_of
-from jettison.plan.window_groups import cell_shares, told_apart, valued_windows
+from jettison.plan.windows.decisions import WindowDecisions, decisions_of
+from jettison.plan.windows.fates import keep
+from jettison.plan.windows.group_gaps import named_groups
+from jettison.plan.windows.group_values import cell_shares, told_apart, valued_windows
 from jettison.statistics.profile import Profile
 
 pytestmark = pytest.mark.core

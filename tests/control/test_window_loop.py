@@ -11,10 +11,10 @@ import pytest
 import jettison as jt
 from jettison.control.loop import Controller, Settings
 from jettison.control.probing import Probes
-from jettison.network.marks import BatchMarks, Mark
-from jettison.plan.needs import within_needs
+from jettison.network.event_time.watermarks import BatchMarks, Mark
 from jettison.plan.plan import Plan, Window
-from jettison.plan.window_decisions import decisions_of
+from jettison.plan.windows.decisions import decisions_of
+from jettison.plan.windows.needs import within_needs
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample, OutputSample
 

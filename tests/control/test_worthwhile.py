@@ -14,8 +14,8 @@ from jettison.control.loop import Controller, Settings
 from jettison.plan.certify import planned_load_us
 from jettison.plan.plan import Plan
 from jettison.plan.problem import Problem
-from jettison.plan.shedders import SHEDDERS
-from jettison.plan.stale import Fresh
+from jettison.plan.refine.staleness import Fresh
+from jettison.plan.shedders.registry import SHEDDERS
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample
 

@@ -38,11 +38,11 @@ from jettison.experiments import (
     stale,
     table_4_4,
 )
-from jettison.experiments.broker import Broker
-from jettison.experiments.capacity import Capacity
 from jettison.experiments.harness import EXPERIMENTS, Result, save
-from jettison.experiments.workload import taxi_network
-from jettison.spark.calibrate import assumed_profile
+from jettison.experiments.support.broker import Broker
+from jettison.experiments.support.capacity import Capacity
+from jettison.experiments.support.workload import taxi_network
+from jettison.spark.run.calibration import assumed_profile
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -9,8 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.networks import steady
 
-from jettison.experiments.simulated import CAPACITY, Setting, judged, judged_by_tuples, mixed_queries, shared_queries
-from jettison.experiments.simulated import zipf_utility as zipf
+from jettison.experiments.support.simulated import (
+    CAPACITY,
+    Setting,
+    judged,
+    judged_by_tuples,
+    mixed_queries,
+    shared_queries,
+)
+from jettison.experiments.support.simulated import zipf_utility as zipf
 from jettison.network import Where
 from jettison.plan.problem import Problem
 from jettison.statistics.load import flows

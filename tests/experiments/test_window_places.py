@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jettison.experiments import fig_4_8, fig_4_10, table_4_4
-from jettison.experiments.trip_files import FIRST_US
-from jettison.experiments.window_figure import result
-from jettison.experiments.window_places import Place, Saved, drop_rate
+from jettison.experiments.support.trip_files import FIRST_US
+from jettison.experiments.support.window_figure import result
+from jettison.experiments.support.window_places import Place, Saved, drop_rate
 from jettison.network import Network
-from jettison.network.marks import BatchMarks, Mark
+from jettison.network.event_time.watermarks import BatchMarks, Mark
 from jettison.plan.plan import Window
-from jettison.plan.window_arcs import WindowArcs
-from jettison.spark.drops import ALL, passes
-from jettison.spark.window_filters import for_batch
+from jettison.plan.refine.window_lookahead import for_batch
+from jettison.plan.windows.window_arcs import WindowArcs
+from jettison.spark.compile.drops import ALL, passes
 
 pytestmark = pytest.mark.core
 

@@ -7,10 +7,10 @@ import json
 import pytest
 
 import jettison as jt
-from jettison.network.avro import avro_columns
+from jettison.network.columns.avro import avro_columns
 from jettison.network.kafka import Kafka
-from jettison.network.places import read_places
-from jettison.network.spec import from_yaml, to_yaml
+from jettison.spec.network_file import from_yaml, to_yaml
+from jettison.spec.run_section import read_places
 
 pytestmark = pytest.mark.core
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import jettison as jt
-from jettison.network.rates import Burst
 from jettison.network.soundness import check_imports, check_sql
+from jettison.synthetic.rates import Burst
 
 pytestmark = pytest.mark.core
 

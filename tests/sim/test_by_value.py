@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.networks import Case, steady
-from tests.plan.test_semantic import valued
+from tests.plan.shedders.test_semantic import valued
 from tests.sim.test_simulate import TRIGGER_MS, at_load, schedulers
 
 from jettison.errors import NetworkError

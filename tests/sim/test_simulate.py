@@ -11,12 +11,12 @@ from tests.networks import Case, dags, steady, trees
 
 from jettison.errors import JettisonError
 from jettison.network import Graph, Network, Output, QoS
-from jettison.network.rates import Burst, Constant, Step
 from jettison.plan.problem import Problem
 from jettison.sim import SimResult, simulate
 from jettison.sim.engine import SCHEDULERS
 from jettison.statistics.load import flows
 from jettison.statistics.profile import Profile
+from jettison.synthetic.rates import Burst, Constant, Step
 
 pytestmark = pytest.mark.core
 

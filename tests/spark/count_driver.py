@@ -11,7 +11,7 @@ from typing import Any
 from tests.spark import running
 
 import jettison as jt
-from jettison.spark.sinks import ParquetSink
+from jettison.spark.write.sinks import ParquetSink
 
 BATCHES = 14
 PER_BATCH = 300

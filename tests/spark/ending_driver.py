@@ -21,8 +21,8 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.spark import running
 
 import jettison as jt
-from jettison.spark.run import Run
-from jettison.spark.sinks import ParquetSink
+from jettison.spark.run.run import Run
+from jettison.spark.write.sinks import ParquetSink
 
 ROWS, PER_BATCH = 3000, 1000
 

@@ -17,21 +17,21 @@ from pathlib import Path
 from typing import Any
 
 from tests.spark import running
-from tests.spark.random_windows import TRIPS, network_of, random_stages
 from tests.spark.running import FREE, ended
+from tests.spark.windows.random_windows import TRIPS, network_of, random_stages
 
 import jettison as jt
+from jettison.control.compensation import Decided
 from jettison.control.loop import Controller
-from jettison.control.making_up import Decided
-from jettison.network import band
+from jettison.network.event_time import join_retention
 from jettison.plan.plan import Plan
-from jettison.plan.window_decisions import decisions_of
-from jettison.spark.files import LocalFolder
-from jettison.spark.logs import Ledger, PlanLog
-from jettison.spark.session import local_session
-from jettison.spark.sinks import ParquetSink
-from jettison.spark.slice_state import BatchSlices
-from jettison.spark.state_log import StateLog
+from jettison.plan.windows.decisions import decisions_of
+from jettison.spark.checkpoint.logs import Ledger, PlanLog
+from jettison.spark.checkpoint.small_files import LocalFolder
+from jettison.spark.run.session import local_session
+from jettison.spark.state.slice_state import BatchSlices
+from jettison.spark.state.state_log import StateLog
+from jettison.spark.write.sinks import ParquetSink
 
 BEFORE, AFTER = "before", "after"
 POINTS: dict[str, tuple[type, str, str]] = {
@@ -103,7 +103,7 @@ def force_plans(checkpoint: Path, seed: int) -> None:
 def main(folder: Path, seed: int, point: str, number: int, delay_ms: float) -> None:
     stages = random_stages(random.Random(seed))
     checkpoint = folder / "checkpoint"
-    band.MOST_PARTS = MOST_PARTS
+    join_retention.MOST_PARTS = MOST_PARTS
     running.PATIENCE_S = PATIENCE_S
     force_plans(checkpoint, seed)
     spark = local_session("killed", cores=2, extra={"spark.driver.memory": "1g"})

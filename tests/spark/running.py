@@ -17,14 +17,14 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 import jettison as jt
-from jettison.network.fields import TAXI
 from jettison.plan.plan import Drop, Plan
-from jettison.spark.drops import identity_of, keeps
-from jettison.spark.files import LocalFolder
-from jettison.spark.generator import generate, generated
-from jettison.spark.logs import Ledger, Logged, PlanLog
-from jettison.spark.run import Run
+from jettison.spark.checkpoint.logs import Ledger, Logged, PlanLog
+from jettison.spark.checkpoint.small_files import LocalFolder
+from jettison.spark.compile.drops import identity_of, keeps
+from jettison.spark.read.generator import generate, generated
+from jettison.spark.run.run import Run
 from jettison.statistics.profile import Profile
+from jettison.synthetic.fields import TAXI
 
 START_US = 1_700_000_000_000_000
 SEED = 11

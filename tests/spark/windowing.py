@@ -11,18 +11,18 @@ from pyspark.sql import DataFrame, SparkSession
 
 import jettison as jt
 from jettison.network import Graph
-from jettison.network.slices import slice_groups
+from jettison.network.windows.slice_groups import slice_groups
 from jettison.plan.plan import Plan
-from jettison.spark.batch import BatchRunner
-from jettison.spark.checks import check_compiles
-from jettison.spark.count_state import CountState
-from jettison.spark.files import LocalFolder
-from jettison.spark.join_state import JoinState
-from jettison.spark.measure import Measured
-from jettison.spark.presence import Presence
-from jettison.spark.sinks import MemorySink
-from jettison.spark.slice_state import SliceState
-from jettison.spark.state_kinds import check_kinds, remember_kinds
+from jettison.spark.checkpoint.small_files import LocalFolder
+from jettison.spark.run.batch import BatchRunner
+from jettison.spark.run.checks import check_compiles
+from jettison.spark.run.measure import Measured
+from jettison.spark.state.count_state import CountState
+from jettison.spark.state.join_state import JoinState
+from jettison.spark.state.presence import Presence
+from jettison.spark.state.slice_state import SliceState
+from jettison.spark.state.state_kinds import check_kinds, remember_kinds
+from jettison.spark.write.sinks import MemorySink
 
 TRIPS = "trip long, at timestamp, zone int, kind string, fare double"
 S = 1_000_000

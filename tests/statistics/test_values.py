@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jettison.network import Graph, Network, QoS, Value
-from jettison.network.tracks import Track
+from jettison.network.columns.value_tracks import Track
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import ValueSample
 from jettison.statistics.values import ValueModel

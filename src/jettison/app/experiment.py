@@ -13,7 +13,7 @@ from jettison.app.screen import err, fault, first_line, number, out, plain_table
 from jettison.errors import StartError
 from jettison.experiments import harness
 from jettison.experiments.harness import Experiment, Result
-from jettison.network.words import meant
+from jettison.network.columns.words import meant
 
 app = typer.Typer(help="Results of the seeds, run again.")
 

@@ -22,11 +22,11 @@ def kafka(
 ) -> None:
     """Start an Apache Kafka broker on loopback and send taxi trips to it. Ctrl-C ends both; the data is gone then."""
     try:
-        from jettison.experiments.broker import Broker
-        from jettison.experiments.producer import producing
+        from jettison.experiments.support.broker import Broker
+        from jettison.experiments.support.producer import producing
     except ModuleNotFoundError as error:
         raise StartError(f"jettison kafka needs {error.name}: pip install 'jettison[kafka]'.") from error
-    from jettison.network.rates import Constant
+    from jettison.synthetic.rates import Constant
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with tempfile.TemporaryDirectory(prefix="jettison-kafka-") as name:

@@ -18,11 +18,11 @@ from jettison.app.plan import SpecPath
 from jettison.app.screen import fault, first_line, out
 from jettison.app.situation import find_modules_here, load_spec
 from jettison.errors import StartError
-from jettison.network.places import read_places
-from jettison.plan.shedders import SHEDDERS
+from jettison.plan.shedders.registry import SHEDDERS
+from jettison.spec.run_section import read_places
 
 if TYPE_CHECKING:
-    from jettison.spark.run import Run
+    from jettison.spark.run.run import Run
 
 _POLL_S = 0.5
 
@@ -64,8 +64,8 @@ def run(
     kafka = places.use_kafka or any(source.kafka is not None for source in graph.sources)
     avro = any(source.payload == "avro" for source in graph.sources)
     with step("starting Spark"):
-        from jettison.spark.from_spec import start_spec
-        from jettison.spark.session import local_session
+        from jettison.spark.run.from_spec import start_spec
+        from jettison.spark.run.session import local_session
 
         try:
             session = local_session(f"jettison-{graph.name}", cores, kafka=kafka, avro=avro)

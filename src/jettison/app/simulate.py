@@ -15,12 +15,12 @@ from jettison.app.screen import number, out, paragraph, percent, plain_table
 from jettison.app.situation import given_rates, load_spec, needed_profile, read_settings
 from jettison.errors import NetworkError, StartError
 from jettison.network.graph import Graph
-from jettison.network.rates import Constant, Rate, rate_from_dict
-from jettison.network.spec import Spec
-from jettison.plan.shedders import SHEDDERS
+from jettison.plan.shedders.registry import SHEDDERS
 from jettison.sim import SimResult
 from jettison.sim import simulate as run_simulation
 from jettison.sim.picture import draw
+from jettison.spec.network_file import Spec
+from jettison.synthetic.rates import Constant, Rate, rate_from_dict
 
 
 def simulate(
@@ -122,7 +122,7 @@ def _show(result: SimResult, graph: Graph, rates: Mapping[str, Rate]) -> None:
 def _rate(rate: Rate) -> str:
     """A rate in words.
 
-    >>> from jettison.network.rates import Step
+    >>> from jettison.synthetic.rates import Step
     >>> _rate(Constant(20_000)), _rate(Step(10, 2500, at_s=30))
     ('20,000 rows/s', 'step (before_rows_per_s 10, after_rows_per_s 2,500, at_s 30)')
     """

@@ -13,10 +13,10 @@ from jettison.control.loop import Settings
 from jettison.errors import NetworkError
 from jettison.network.durations import duration_ms
 from jettison.network.graph import Graph
-from jettison.network.spec import ProfileSpec, RunSpec, Spec, read_spec
 from jettison.plan.plan import Infeasible, Plan
 from jettison.plan.problem import Problem
-from jettison.plan.roadmap import RoadMap, RoadMapShedder, build_road_map
+from jettison.plan.shedders.road_map import RoadMap, RoadMapShedder, build_road_map
+from jettison.spec.network_file import ProfileSpec, RunSpec, Spec, read_spec
 from jettison.statistics.profile import Profile
 
 

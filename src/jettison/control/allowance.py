@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass
 
 from jettison.plan.reasons import NOT_BELIEVED
-from jettison.plan.worthwhile import fixed_is_too_much
+from jettison.plan.refine.worthwhile import fixed_is_too_much
 
 CANNOT_HELP = "shedding cannot help"
 

@@ -22,8 +22,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jettison.errors import StartError
+from jettison.network.columns.words import meant
 from jettison.network.graph import Graph
-from jettison.network.words import meant
 from jettison.plan.problem import Problem
 from jettison.statistics.profile import Profile
 

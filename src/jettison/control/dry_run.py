@@ -13,9 +13,9 @@ import math
 from collections.abc import Mapping
 
 from jettison.control.loop import Controller
-from jettison.network.marks import BatchMarks
+from jettison.network.event_time.watermarks import BatchMarks
 from jettison.plan.plan import Plan
-from jettison.plan.would import would_shed
+from jettison.plan.would_shed import would_shed
 from jettison.statistics.samples import BatchSample
 
 _MOST_PLANS = 20

@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 
 from jettison.control.allowance import CANNOT_HELP, Allowance, allowance
-from jettison.control.making_up import Decided, made_up
+from jettison.control.compensation import Decided, made_up
 from jettison.control.named_sizes import before_drops, with_masses
 from jettison.control.pace import ArrivalRates, Rest
 from jettison.control.probing import Probes
@@ -25,28 +25,28 @@ from jettison.control.strata import stratified
 from jettison.control.trust import Trust, by_chance_instead
 from jettison.detect import Detector, Judgement
 from jettison.errors import StartError
+from jettison.network.columns.words import meant
+from jettison.network.event_time.watermarks import BatchMarks
 from jettison.network.graph import Graph
-from jettison.network.marks import BatchMarks
-from jettison.network.words import meant
 from jettison.plan.certify import planned_load_us
-from jettison.plan.claims import WITHIN_BUDGET, claimed, not_enough, over_budget_us
-from jettison.plan.count_windows import cheap_results
-from jettison.plan.floor_repair import hold_floors
 from jettison.plan.floors import floor_at, least_read_share
-from jettison.plan.group_gaps import named_groups
-from jettison.plan.keys import by_chance, droppable
-from jettison.plan.ladder import LOWEST_KEEP_SHARE, Ladder
-from jettison.plan.locations import drop_arcs
+from jettison.plan.placement.join_keys import by_chance, droppable
+from jettison.plan.placement.ladder import LOWEST_KEEP_SHARE, Ladder
+from jettison.plan.placement.locations import drop_arcs
+from jettison.plan.placement.strata import strata_at
 from jettison.plan.plan import Cells, Drop, Fate, Infeasible, Keep, Plan, Semantic, Window, keeps_of
+from jettison.plan.predictions import WITHIN_BUDGET, claimed, not_enough, over_budget_us
 from jettison.plan.problem import Problem
 from jettison.plan.reasons import NOT_BELIEVED
-from jettison.plan.roadmap import RoadMap, RoadMapShedder, build_road_map
-from jettison.plan.shedders import SEMANTIC, SHEDDERS, shedder_named
-from jettison.plan.stale import Fresh, saved_by_stale_us, stale_limits, when_planned, within_floors
-from jettison.plan.strata import strata_at
-from jettison.plan.window_decisions import decisions_of
-from jettison.plan.window_groups import told_apart, window_drops
-from jettison.plan.worthwhile import lesser_plans, most_worthwhile
+from jettison.plan.refine.floor_repair import hold_floors
+from jettison.plan.refine.staleness import Fresh, saved_by_stale_us, stale_limits, when_planned, within_floors
+from jettison.plan.refine.worthwhile import lesser_plans, most_worthwhile
+from jettison.plan.shedders.registry import SEMANTIC, SHEDDERS, shedder_named
+from jettison.plan.shedders.road_map import RoadMap, RoadMapShedder, build_road_map
+from jettison.plan.windows.count_windows import cheap_results
+from jettison.plan.windows.decisions import decisions_of
+from jettison.plan.windows.group_gaps import named_groups
+from jettison.plan.windows.group_values import told_apart, window_drops
 from jettison.statistics.belief import Belief
 from jettison.statistics.costs import CostModel
 from jettison.statistics.estimators import Smoothed

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from jettison.plan.plan import Cells, Plan, Window
-from jettison.plan.window_decisions import WindowDecisions
+from jettison.plan.windows.decisions import WindowDecisions
 from jettison.statistics.groups import GroupSizes
 from jettison.statistics.samples import BatchSample, GroupSample
 

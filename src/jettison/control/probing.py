@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from jettison.plan.window_decisions import WindowDecisions
+from jettison.plan.windows.decisions import WindowDecisions
 
 FIRST_WAIT = 20
 LONGEST_WAIT = 640

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from jettison.network.marks import BatchMarks
-from jettison.plan.fate import Schedule, Segment, extend, forget
-from jettison.plan.group_gaps import allowed
-from jettison.plan.needs import last_touched
+from jettison.network.event_time.watermarks import BatchMarks
 from jettison.plan.plan import Cells, Drop, Fate, Plan, Window
 from jettison.plan.reasons import with_windows_decided_earlier
-from jettison.plan.window_decisions import Decision, WindowDecisions
-from jettison.plan.window_groups import window_drops
+from jettison.plan.windows.decisions import Decision, WindowDecisions
+from jettison.plan.windows.fates import Schedule, Segment, extend, forget
+from jettison.plan.windows.group_gaps import allowed
+from jettison.plan.windows.group_values import window_drops
+from jettison.plan.windows.needs import last_touched
 
 
 def planned_rows(rows: Mapping[str, float], arriving: Mapping[str, float], melt_rate: float) -> dict[str, float]:

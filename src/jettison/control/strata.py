@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from jettison.network.graph import Graph, arc_head
+from jettison.plan.placement.strata import strata_at
 from jettison.plan.plan import Drop, Plan
-from jettison.plan.strata import strata_at
 from jettison.plan.stratified import LEAST_ROWS, Stratified, allocate
 from jettison.statistics.groups import GroupSizes
 

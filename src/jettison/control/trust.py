@@ -15,12 +15,12 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from jettison.network.graph import Graph
-from jettison.network.slices import waits_above
+from jettison.network.windows.slice_groups import waits_above
 from jettison.plan.certify import planned_load_us
-from jettison.plan.claims import claimed
 from jettison.plan.floors import floor_at
-from jettison.plan.keys import by_chance
+from jettison.plan.placement.join_keys import by_chance
 from jettison.plan.plan import Drop, Plan, Semantic
+from jettison.plan.predictions import claimed
 from jettison.plan.problem import Problem
 from jettison.statistics.passing import contradicts
 from jettison.statistics.samples import BatchSample

@@ -5,13 +5,13 @@ Claim: because a batch's size is known before its plan is made, a burst of any h
 
 from __future__ import annotations
 
-from jettison.experiments.capacity import Capacity, measure_capacity
 from jettison.experiments.harness import Result, Say
 from jettison.experiments.overload import timed_run
-from jettison.experiments.timeline import draw, p99_ms, table
-from jettison.experiments.workload import taxi_network
-from jettison.network.rates import Burst
-from jettison.spark.session import local_session
+from jettison.experiments.support.capacity import Capacity, measure_capacity
+from jettison.experiments.support.timeline import draw, p99_ms, table
+from jettison.experiments.support.workload import taxi_network
+from jettison.spark.run.session import local_session
+from jettison.synthetic.rates import Burst
 
 
 def run(*, quick: bool, say: Say, capacity: Capacity | None = None) -> Result:

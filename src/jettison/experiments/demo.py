@@ -13,18 +13,18 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from jettison.experiments.capacity import Capacity, measure_capacity, parquet_sinks
 from jettison.experiments.harness import Result, save
-from jettison.experiments.timeline import draw, table
-from jettison.experiments.workload import taxi_network
+from jettison.experiments.support.capacity import Capacity, measure_capacity, parquet_sinks
+from jettison.experiments.support.timeline import draw, table
+from jettison.experiments.support.workload import taxi_network
 from jettison.network.declare import Network
-from jettison.network.fields import TAXI_PAYLOAD
 from jettison.network.kafka import Kafka
-from jettison.network.rates import Burst, Rate
-from jettison.spark.generator import generate
-from jettison.spark.run import Run
-from jettison.spark.session import local_session
-from jettison.spark.start import start
+from jettison.spark.read.generator import generate
+from jettison.spark.run.run import Run
+from jettison.spark.run.session import local_session
+from jettison.spark.run.start import start
+from jettison.synthetic.fields import TAXI_PAYLOAD
+from jettison.synthetic.rates import Burst, Rate
 
 _PATIENCE_S = 8.0
 _SIZES = (5_000, 80_000)
@@ -50,7 +50,7 @@ def run_demo(seconds: float, quick: bool, out: Path, console: Console, *, kafka:
             spark = local_session("jettison-demo", kafka=kafka)
             batches = 4 if quick else 5
             if kafka:
-                from jettison.experiments.kafka_runs import kafka_capacity, running_broker
+                from jettison.experiments.support.kafka_runs import kafka_capacity, running_broker
 
                 broker = stack.enter_context(running_broker(status.update))
                 capacity = kafka_capacity(spark, broker, status.update, batches=batches)
@@ -98,7 +98,7 @@ def _generated(spark: Any, name: str, rate: Rate, seconds: float) -> Iterator[tu
 @contextmanager
 def _sent(broker: Any, name: str, rate: Rate, seconds: float) -> Iterator[tuple[Network, dict[str, Any]]]:
     """Trips in a topic of their own, sent while the run reads them."""
-    from jettison.experiments.producer import producing
+    from jettison.experiments.support.producer import producing
 
     broker.create(name)
     with (

@@ -21,13 +21,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from jettison.experiments.capacity import parquet_sinks, wait_for
 from jettison.experiments.harness import Result, Say
+from jettison.experiments.support.capacity import parquet_sinks, wait_for
 from jettison.network.declare import Network
 from jettison.network.qos import QoS
 from jettison.network.value import Value
-from jettison.spark.session import local_session
-from jettison.spark.start import start
+from jettison.spark.run.session import local_session
+from jettison.spark.run.start import start
 from jettison.statistics.profile import Profile
 
 _ROWS = 10_000

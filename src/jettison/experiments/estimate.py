@@ -24,16 +24,16 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from jettison.experiments.capacity import parquet_sinks, wait_for
 from jettison.experiments.harness import Result, Say
-from jettison.experiments.trip_files import TripFiles
+from jettison.experiments.support.capacity import parquet_sinks, wait_for
+from jettison.experiments.support.trip_files import TripFiles
 from jettison.network.declare import Network
-from jettison.network.estimates import WEIGHT
 from jettison.network.qos import QoS
+from jettison.network.windows.estimates import WEIGHT
 from jettison.plan.plan import Plan
-from jettison.spark.compile import Compiler
-from jettison.spark.session import local_session
-from jettison.spark.start import start
+from jettison.spark.compile.compiler import Compiler
+from jettison.spark.run.session import local_session
+from jettison.spark.run.start import start
 from jettison.statistics.profile import Profile
 
 _TRIGGER_MS = 100.0

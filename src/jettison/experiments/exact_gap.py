@@ -16,11 +16,11 @@ from jettison.experiments.harness import Result, Say
 from jettison.experiments.planning import large_network
 from jettison.network import Graph, Operator, Output, QoS, Source, Union, Where
 from jettison.plan.certify import certify
-from jettison.plan.exact import ExactShedder
-from jettison.plan.ladder import Ladder
+from jettison.plan.placement.ladder import Ladder
 from jettison.plan.plan import Plan
 from jettison.plan.problem import Problem
-from jettison.plan.roadmap import RoadMapShedder, build_road_map
+from jettison.plan.shedders.exact import ExactShedder
+from jettison.plan.shedders.road_map import RoadMapShedder, build_road_map
 from jettison.statistics.profile import Profile
 
 _EXCESSES = (0.1, 0.3, 0.5, 0.7, 0.9)

@@ -11,9 +11,9 @@ from functools import cache
 from typing import Any
 
 from jettison.experiments.harness import Result, Say
-from jettison.experiments.simulated import CAPACITY, Loss, judged, mean_loss, mixed_queries
-from jettison.plan.admission import ADMISSION
-from jettison.plan.shedders import RANDOM, SEMANTIC
+from jettison.experiments.support.simulated import CAPACITY, Loss, judged, mean_loss, mixed_queries
+from jettison.plan.shedders.admission import ADMISSION
+from jettison.plan.shedders.registry import RANDOM, SEMANTIC
 
 SHEDDERS = (SEMANTIC, RANDOM, *ADMISSION)
 

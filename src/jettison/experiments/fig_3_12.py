@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from jettison.experiments.fig_3_11 import SHEDDERS, best_by, result, swept, together
 from jettison.experiments.harness import Result, Say
-from jettison.plan.shedders import SEMANTIC
+from jettison.plan.shedders.registry import SEMANTIC
 
 
 def run(*, quick: bool, say: Say) -> Result:

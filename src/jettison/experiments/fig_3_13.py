@@ -12,8 +12,8 @@ from itertools import pairwise
 from typing import Any
 
 from jettison.experiments.harness import Result, Say
-from jettison.experiments.simulated import judged, mean_loss, mixed_queries
-from jettison.plan.shedders import RANDOM, SEMANTIC
+from jettison.experiments.support.simulated import judged, mean_loss, mixed_queries
+from jettison.plan.shedders.registry import RANDOM, SEMANTIC
 
 _RATES, _QUICK_RATES = (1500, 2000, 4000), (1500, 4000)
 _SKEWS, _QUICK_SKEWS = (0.0, 0.5, 1.0, 1.5), (0.0, 1.5)

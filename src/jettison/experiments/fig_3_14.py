@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from jettison.experiments.harness import Result, Say
-from jettison.experiments.simulated import CAPACITY, judged_by_tuples, shared_queries
-from jettison.plan.shedders import RANDOM
+from jettison.experiments.support.simulated import CAPACITY, judged_by_tuples, shared_queries
+from jettison.plan.shedders.registry import RANDOM
 
 _INPUT_UNIFORM = "input-uniform"
 _EXCESS_PERCENT, _QUICK_EXCESS_PERCENT = (10, 25, 50, 100, 200, 300, 400, 900), (25, 400)

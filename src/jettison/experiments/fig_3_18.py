@@ -12,21 +12,21 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from jettison.experiments.battalion import battalion_network
-from jettison.experiments.capacity import wait_for
 from jettison.experiments.harness import Result, Say
-from jettison.network.battalion import FRIENDLY_UNITS, enemy_units
-from jettison.network.fields import Field
+from jettison.experiments.support.battalion import battalion_network
+from jettison.experiments.support.capacity import wait_for
 from jettison.network.graph import Graph
 from jettison.network.value import Value
 from jettison.plan.plan import Plan
 from jettison.plan.problem import Problem
-from jettison.spark.compile import Compiler
-from jettison.spark.generator import generate, generated
-from jettison.spark.run import Run
-from jettison.spark.session import local_session
-from jettison.spark.start import start
+from jettison.spark.compile.compiler import Compiler
+from jettison.spark.read.generator import generate, generated
+from jettison.spark.run.run import Run
+from jettison.spark.run.session import local_session
+from jettison.spark.run.start import start
 from jettison.statistics.profile import Profile
+from jettison.synthetic.fields import Field
+from jettison.synthetic.presets import FRIENDLY_UNITS, enemy_units
 
 SHEDDERS = {"semantic": "semantic", "random": "random", "admission control": "input-uniform"}
 

@@ -15,11 +15,11 @@ import tempfile
 from pathlib import Path
 
 from jettison.experiments.harness import Result, Say
-from jettison.experiments.trip_files import SCHEMA
-from jettison.experiments.window_figure import result
-from jettison.experiments.window_places import SHARES, Place, busy, measure
+from jettison.experiments.support.trip_files import SCHEMA
+from jettison.experiments.support.window_figure import result
+from jettison.experiments.support.window_places import SHARES, Place, busy, measure
 from jettison.network.declare import Network
-from jettison.spark.session import local_session
+from jettison.spark.run.session import local_session
 
 PLACES = (
     Place("shared", step_us=20_000_000),

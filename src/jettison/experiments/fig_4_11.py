@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from jettison.experiments.harness import Result, Say
-from jettison.experiments.window_parameters import Point, common_checks, common_metrics, points
-from jettison.spark.session import local_session
+from jettison.experiments.support.window_parameters import Point, common_checks, common_metrics, points
+from jettison.spark.run.session import local_session
 
 SIZES_S = (10, 25, 50, 100)
 _EXCESS = 0.25

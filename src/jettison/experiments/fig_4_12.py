@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from jettison.experiments.harness import Result, Say
-from jettison.experiments.window_parameters import GAP, SHARE, Point, common_checks, common_metrics, points
-from jettison.spark.session import local_session
+from jettison.experiments.support.window_parameters import GAP, SHARE, Point, common_checks, common_metrics, points
+from jettison.spark.run.session import local_session
 
 SIZE_S = 100
 SLIDES_S = (1, 10, 20, 50, 100)

@@ -14,11 +14,11 @@ import tempfile
 from pathlib import Path
 
 from jettison.experiments.harness import Result, Say
-from jettison.experiments.trip_files import SCHEMA
-from jettison.experiments.window_figure import result
-from jettison.experiments.window_places import SHARES, Place, busy, measure
+from jettison.experiments.support.trip_files import SCHEMA
+from jettison.experiments.support.window_figure import result
+from jettison.experiments.support.window_places import SHARES, Place, busy, measure
 from jettison.network.declare import Network
-from jettison.spark.session import local_session
+from jettison.spark.run.session import local_session
 
 PLACES = (Place("input"), Place("middle", left_out=("trips",)), Place("random", by_chance=("hundreds>behind",)))
 _BATCH_S = 400.0

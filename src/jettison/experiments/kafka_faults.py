@@ -18,16 +18,16 @@ from pathlib import Path
 from typing import Any
 
 from jettison.errors import JettisonError
-from jettison.experiments.broker import Broker
 from jettison.experiments.harness import Result, Say
-from jettison.experiments.kafka_runs import running_broker
-from jettison.experiments.producer import send
+from jettison.experiments.support.broker import Broker
+from jettison.experiments.support.kafka_runs import running_broker
+from jettison.experiments.support.producer import send
 from jettison.network.declare import Network
 from jettison.network.kafka import Kafka
-from jettison.spark.run import Run
-from jettison.spark.session import local_session
-from jettison.spark.sinks import ParquetSink
-from jettison.spark.start import start
+from jettison.spark.run.run import Run
+from jettison.spark.run.session import local_session
+from jettison.spark.run.start import start
+from jettison.spark.write.sinks import ParquetSink
 
 _TOPIC = "orders"
 _PATIENCE_S = 120.0

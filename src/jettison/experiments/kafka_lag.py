@@ -13,19 +13,19 @@ from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import Any
 
-from jettison.experiments.broker import Broker
-from jettison.experiments.capacity import Capacity, parquet_sinks
 from jettison.experiments.harness import Result, Say
-from jettison.experiments.kafka_runs import FIRST_ROWS, LagMeter, committed, kafka_capacity, running_broker
 from jettison.experiments.overhead import outputs_of, scored
-from jettison.experiments.producer import Truth, fill, producing
-from jettison.experiments.waiting import wait_until
-from jettison.experiments.workload import taxi_network
+from jettison.experiments.support.broker import Broker
+from jettison.experiments.support.capacity import Capacity, parquet_sinks
+from jettison.experiments.support.kafka_runs import FIRST_ROWS, LagMeter, committed, kafka_capacity, running_broker
+from jettison.experiments.support.producer import Truth, fill, producing
+from jettison.experiments.support.waiting import wait_until
+from jettison.experiments.support.workload import taxi_network
 from jettison.network.kafka import Kafka
-from jettison.network.rates import Rate, Trace
-from jettison.spark.kafka import read_stream
-from jettison.spark.session import local_session
-from jettison.spark.start import start
+from jettison.spark.read.kafka import read_stream
+from jettison.spark.run.session import local_session
+from jettison.spark.run.start import start
+from jettison.synthetic.rates import Rate, Trace
 
 _LEVELS = (0.5, 0.8, 1.1, 1.4, 1.7, 2.0)
 _LEAST_TRIGGER_MS = 4000.0  # broker, producer and Spark share this machine: a batch's time varies by half a second

@@ -11,17 +11,17 @@ import statistics
 import time
 from typing import Any
 
-from jettison.experiments.broker import Broker
 from jettison.experiments.harness import Result, Say
-from jettison.experiments.kafka_runs import running_broker
-from jettison.experiments.producer import fill
-from jettison.experiments.workload import taxi_network
+from jettison.experiments.support.broker import Broker
+from jettison.experiments.support.kafka_runs import running_broker
+from jettison.experiments.support.producer import fill
+from jettison.experiments.support.workload import taxi_network
 from jettison.network.kafka import Kafka
 from jettison.plan.plan import Plan, Random
-from jettison.spark.batch import BatchRunner
-from jettison.spark.kafka import read_between
-from jettison.spark.session import local_session
-from jettison.spark.sinks import FormatSink
+from jettison.spark.read.kafka import read_between
+from jettison.spark.run.batch import BatchRunner
+from jettison.spark.run.session import local_session
+from jettison.spark.write.sinks import FormatSink
 
 _TOPIC = "late-parse"
 _KEEP = 0.2

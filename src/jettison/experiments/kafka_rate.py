@@ -14,18 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from jettison.experiments.broker import Broker
-from jettison.experiments.capacity import Capacity, parquet_sinks
 from jettison.experiments.harness import Result, Say
-from jettison.experiments.kafka_runs import FIRST_ROWS, kafka_capacity, running_broker
-from jettison.experiments.producer import Truth, fill, producing
-from jettison.experiments.waiting import first_batch
-from jettison.experiments.workload import taxi_network
+from jettison.experiments.support.broker import Broker
+from jettison.experiments.support.capacity import Capacity, parquet_sinks
+from jettison.experiments.support.kafka_runs import FIRST_ROWS, kafka_capacity, running_broker
+from jettison.experiments.support.producer import Truth, fill, producing
+from jettison.experiments.support.waiting import first_batch
+from jettison.experiments.support.workload import taxi_network
 from jettison.network.kafka import Kafka
-from jettison.network.rates import Trace
-from jettison.spark.run import Run
-from jettison.spark.session import local_session
-from jettison.spark.start import start
+from jettison.spark.run.run import Run
+from jettison.spark.run.session import local_session
+from jettison.spark.run.start import start
+from jettison.synthetic.rates import Trace
 
 _TOPIC = "rate"
 _LEVELS = (0.6, 1.4, 2.2, 3.0, 2.2, 1.4, 0.6, 1.8, 2.6, 1.8, 0.6)

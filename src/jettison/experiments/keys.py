@@ -20,13 +20,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jettison.experiments.capacity import parquet_sinks, wait_for
 from jettison.experiments.harness import Result, Say
-from jettison.experiments.trip_files import TripFiles
+from jettison.experiments.support.capacity import parquet_sinks, wait_for
+from jettison.experiments.support.trip_files import TripFiles
 from jettison.network.declare import Network
-from jettison.spark.calibrate import assumed_profile
-from jettison.spark.session import local_session
-from jettison.spark.start import start
+from jettison.spark.run.calibration import assumed_profile
+from jettison.spark.run.session import local_session
+from jettison.spark.run.start import start
 
 _SCHEMA = "trip long, pickup timestamp, key int, cents long"
 _HEAP_GB = 4.0

@@ -20,14 +20,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from jettison.experiments.capacity import parquet_sinks, wait_for
 from jettison.experiments.harness import Result, Say
-from jettison.experiments.trip_files import SCHEMA, TripFiles
+from jettison.experiments.support.capacity import parquet_sinks, wait_for
+from jettison.experiments.support.trip_files import SCHEMA, TripFiles
 from jettison.network.declare import Network
-from jettison.network.windows import END, START
-from jettison.spark.calibrate import assumed_profile
-from jettison.spark.session import local_session
-from jettison.spark.start import start
+from jettison.network.windows.time_windows import END, START
+from jettison.spark.run.calibration import assumed_profile
+from jettison.spark.run.session import local_session
+from jettison.spark.run.start import start
 
 AGGREGATES = {"n": "count(*)", "cents": "sum(cents)", "mean": "avg(cents)", "most": "max(cents)"}
 ALERTS = "cents > 20000"

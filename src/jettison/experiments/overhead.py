@@ -17,15 +17,15 @@ from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import Any, TypeVar
 
-from jettison.experiments.capacity import closed_loop
 from jettison.experiments.harness import Result, Say
-from jettison.experiments.workload import SCHEMA, taxi_network
-from jettison.network.fields import TAXI_PAYLOAD
-from jettison.network.needed import needed_columns
+from jettison.experiments.support.capacity import closed_loop
+from jettison.experiments.support.workload import SCHEMA, taxi_network
+from jettison.network.columns.columns_needed import needed_columns
 from jettison.network.operators import Select, Where, WithColumns
-from jettison.spark.calibrate import assumed_profile
-from jettison.spark.generator import generate
-from jettison.spark.session import local_session
+from jettison.spark.read.generator import generate
+from jettison.spark.run.calibration import assumed_profile
+from jettison.spark.run.session import local_session
+from jettison.synthetic.fields import TAXI_PAYLOAD
 
 _NETWORK = taxi_network()
 _SHARED = frozenset({"scored"})

@@ -11,18 +11,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from jettison.experiments.capacity import Capacity, measure_capacity, parquet_sinks
 from jettison.experiments.harness import Result, Say
-from jettison.experiments.timeline import draw, p99_ms, processed_rows, table
-from jettison.experiments.waiting import first_batch
-from jettison.experiments.workload import taxi_network
-from jettison.network.fields import TAXI_PAYLOAD
-from jettison.network.rates import Constant, Rate
-from jettison.spark.generator import generate
-from jettison.spark.run import Run
-from jettison.spark.session import local_session
-from jettison.spark.start import start
+from jettison.experiments.support.capacity import Capacity, measure_capacity, parquet_sinks
+from jettison.experiments.support.timeline import draw, p99_ms, processed_rows, table
+from jettison.experiments.support.waiting import first_batch
+from jettison.experiments.support.workload import taxi_network
+from jettison.spark.read.generator import generate
+from jettison.spark.run.run import Run
+from jettison.spark.run.session import local_session
+from jettison.spark.run.start import start
 from jettison.statistics.samples import BatchSample
+from jettison.synthetic.fields import TAXI_PAYLOAD
+from jettison.synthetic.rates import Constant, Rate
 
 _WARM_BATCHES = 3
 

@@ -16,22 +16,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from jettison.experiments.capacity import Capacity, measure_capacity, parquet_sinks
 from jettison.experiments.harness import Result, Say
-from jettison.experiments.waiting import first_batch
-from jettison.experiments.workload import taxi_network
-from jettison.network.fields import TAXI_PAYLOAD
+from jettison.experiments.support.capacity import Capacity, measure_capacity, parquet_sinks
+from jettison.experiments.support.waiting import first_batch
+from jettison.experiments.support.workload import taxi_network
 from jettison.network.graph import Graph
-from jettison.network.rates import Burst, Rate
 from jettison.plan.certify import planned_load_us
 from jettison.plan.plan import Plan
 from jettison.plan.problem import Problem
 from jettison.sim import simulate
-from jettison.spark.generator import generate
-from jettison.spark.run import Run
-from jettison.spark.session import local_session
-from jettison.spark.start import start
+from jettison.spark.read.generator import generate
+from jettison.spark.run.run import Run
+from jettison.spark.run.session import local_session
+from jettison.spark.run.start import start
 from jettison.statistics.profile import Profile
+from jettison.synthetic.fields import TAXI_PAYLOAD
+from jettison.synthetic.rates import Burst, Rate
 
 _HEADROOM = 0.9
 _MOST_GAP = 0.05

@@ -13,7 +13,7 @@ from jettison.control.loop import Controller, Settings
 from jettison.experiments.harness import Result, Say
 from jettison.network import Graph, Operator, Output, QoS, Source, Where
 from jettison.plan.problem import Problem
-from jettison.plan.roadmap import build_road_map
+from jettison.plan.shedders.road_map import build_road_map
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample
 

@@ -24,20 +24,20 @@ from typing import Any
 
 from jettison.experiments.harness import Result, Say
 from jettison.network.declare import Network
-from jettison.network.fields import TAXI
 from jettison.network.qos import QoS
-from jettison.network.rates import Constant
-from jettison.spark.batch import BatchRunner
-from jettison.spark.checks import check_compiles
-from jettison.spark.files import LocalFolder
-from jettison.spark.generator import generate, generated
-from jettison.spark.join_state import JoinState
-from jettison.spark.logs import Logged, PlanLog
-from jettison.spark.session import local_session
-from jettison.spark.sinks import ParquetSink
-from jettison.spark.slice_state import SliceState
-from jettison.spark.start import start
+from jettison.spark.checkpoint.logs import Logged, PlanLog
+from jettison.spark.checkpoint.small_files import LocalFolder
+from jettison.spark.read.generator import generate, generated
+from jettison.spark.run.batch import BatchRunner
+from jettison.spark.run.checks import check_compiles
+from jettison.spark.run.session import local_session
+from jettison.spark.run.start import start
+from jettison.spark.state.join_state import JoinState
+from jettison.spark.state.slice_state import SliceState
+from jettison.spark.write.sinks import ParquetSink
 from jettison.statistics.profile import Profile
+from jettison.synthetic.fields import TAXI
+from jettison.synthetic.rates import Constant
 
 _RATE = Constant(300.0)
 _SEED = 7

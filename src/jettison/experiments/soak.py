@@ -19,16 +19,16 @@ from typing import Any
 
 from jettison.experiments.harness import Result, Say
 from jettison.network.declare import Network
-from jettison.network.fields import TAXI
 from jettison.network.qos import QoS
-from jettison.network.rates import Constant
-from jettison.spark.generator import generate
-from jettison.spark.run import Run
-from jettison.spark.session import local_session
-from jettison.spark.sinks import spark_format
-from jettison.spark.sizes import size_of_folder
-from jettison.spark.start import start
+from jettison.spark.folder_size import size_of_folder
+from jettison.spark.read.generator import generate
+from jettison.spark.run.run import Run
+from jettison.spark.run.session import local_session
+from jettison.spark.run.start import start
+from jettison.spark.write.sinks import spark_format
 from jettison.statistics.profile import Profile
+from jettison.synthetic.fields import TAXI
+from jettison.synthetic.rates import Constant
 
 RETENTION = 200
 MOST_GROWTH = 1.1

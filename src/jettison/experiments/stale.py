@@ -16,19 +16,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from jettison.experiments.broker import Broker
-from jettison.experiments.capacity import Capacity
 from jettison.experiments.harness import Result, Say
-from jettison.experiments.kafka_runs import kafka_capacity, running_broker
-from jettison.experiments.producer import producing
-from jettison.experiments.timeline import draw, table
-from jettison.experiments.workload import taxi_network
+from jettison.experiments.support.broker import Broker
+from jettison.experiments.support.capacity import Capacity
+from jettison.experiments.support.kafka_runs import kafka_capacity, running_broker
+from jettison.experiments.support.producer import producing
+from jettison.experiments.support.timeline import draw, table
+from jettison.experiments.support.workload import taxi_network
 from jettison.network.kafka import Kafka
-from jettison.network.rates import Constant
-from jettison.spark.run import Run
-from jettison.spark.session import local_session
-from jettison.spark.start import start
+from jettison.spark.run.run import Run
+from jettison.spark.run.session import local_session
+from jettison.spark.run.start import start
 from jettison.statistics.samples import BatchSample
+from jettison.synthetic.rates import Constant
 
 _P95 = 5
 _FRESH_TRIGGERS = 2.0

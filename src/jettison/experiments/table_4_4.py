@@ -32,14 +32,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from jettison.experiments.by_hand import ByHand, shapes_of
 from jettison.experiments.harness import Result, Say
-from jettison.experiments.trip_files import FIRST_US, SCHEMA, TripFiles
+from jettison.experiments.support.by_hand import ByHand, shapes_of
+from jettison.experiments.support.trip_files import FIRST_US, SCHEMA, TripFiles
 from jettison.network.declare import Network, Stream
-from jettison.plan.fate import BEGINNING, Schedule, Segment
 from jettison.plan.plan import Fate, Plan
-from jettison.plan.window_arcs import WindowArcs
-from jettison.spark.session import local_session
+from jettison.plan.windows.fates import BEGINNING, Schedule, Segment
+from jettison.plan.windows.window_arcs import WindowArcs
+from jettison.spark.run.session import local_session
 
 BAR = 0.98
 _BATCH_S = 10

@@ -1,6 +1,5 @@
 """WHAT is declared: operators, quality of service, the graph, its YAML and its pictures. No Spark here."""
 
-from jettison.network.count_windows import CountSpec
 from jettison.network.declare import Network, Stream
 from jettison.network.graph import Graph, arc_head, arc_name
 from jettison.network.operators import (
@@ -20,7 +19,8 @@ from jettison.network.operators import (
 )
 from jettison.network.qos import QoS
 from jettison.network.value import Value
-from jettison.network.windows import WindowSpec
+from jettison.network.windows.count_windows import CountSpec
+from jettison.network.windows.time_windows import WindowSpec
 
 __all__ = [
     "Aggregate",

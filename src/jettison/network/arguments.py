@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jettison.errors import NetworkError
-from jettison.network.expressions import Expression
+from jettison.network.columns.expressions import Expression
 
 _NOT_SQL = (bool, int, float, complex, bytes, list, tuple, set, frozenset, dict, type(None))
 

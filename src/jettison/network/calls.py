@@ -8,7 +8,7 @@ from functools import wraps
 from typing import Any, TypeVar, cast
 
 from jettison.errors import JettisonError, NetworkError
-from jettison.network.words import meant
+from jettison.network.columns.words import meant
 
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=type)

@@ -9,11 +9,12 @@ from typing import Any
 from jettison.errors import NetworkError, UnknownNameError
 from jettison.network.arguments import check_expression, check_text, mapping_of, names_of
 from jettison.network.calls import checked_call
-from jettison.network.count_windows import CountSpec, windows_of
+from jettison.network.columns.expressions import Expression
+from jettison.network.columns.schema import parse_schema
+from jettison.network.columns.words import meant
 from jettison.network.durations import duration_ms
-from jettison.network.expressions import Expression
 from jettison.network.graph import Graph
-from jettison.network.identity import renamed
+from jettison.network.identity.lineage_hash import renamed
 from jettison.network.kafka import Kafka
 from jettison.network.operators import (
     Aggregate,
@@ -32,9 +33,8 @@ from jettison.network.operators import (
     kind_of,
 )
 from jettison.network.qos import QoS
-from jettison.network.schema import parse_schema
-from jettison.network.user_aggregates import Own
-from jettison.network.words import meant
+from jettison.network.windows.count_windows import CountSpec, windows_of
+from jettison.network.windows.user_aggregates import Own
 
 _IN_SPARK = {
     "filter": "use where",

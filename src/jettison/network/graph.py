@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 from jettison.errors import NetworkError
 from jettison.network.arguments import check_text
 from jettison.network.calls import checked_init
-from jettison.network.estimated import marked
-from jettison.network.estimates import interval_names
-from jettison.network.expressions import check_columns, is_whole_star, names_itself, result_name
-from jettison.network.join_columns import Columns, join_columns, stream_join_columns
+from jettison.network.columns.expressions import check_columns, is_whole_star, names_itself, result_name
+from jettison.network.columns.join_columns import Columns, join_columns, stream_join_columns
+from jettison.network.columns.reserved import added
+from jettison.network.columns.schema import as_ddl, check_names
+from jettison.network.columns.words import an
 from jettison.network.kafka import Kafka
 from jettison.network.operators import (
     Aggregate,
@@ -34,12 +35,11 @@ from jettison.network.operators import (
     WithColumns,
     kind_of,
 )
-from jettison.network.reserved import added
-from jettison.network.schema import as_ddl, check_names
-from jettison.network.words import an
+from jettison.network.windows.estimated_aggregates import marked
+from jettison.network.windows.estimates import interval_names
 
 if TYPE_CHECKING:
-    from jettison.network.tracks import Tracks
+    from jettison.network.columns.value_tracks import Tracks
 
 
 @checked_init("jt.Graph")
@@ -235,7 +235,7 @@ class Graph:
     @cached_property
     def tracks(self) -> Tracks:
         """Which outputs are valued by one and the same column, and where that is."""
-        from jettison.network.tracks import tracks_of  # a track knows graphs
+        from jettison.network.columns.value_tracks import tracks_of  # a track knows graphs
 
         return tracks_of(self)
 

@@ -9,7 +9,7 @@ from functools import reduce
 from typing import Any
 
 from jettison.errors import NetworkError, StartError
-from jettison.network.words import an
+from jettison.network.columns.words import an
 
 
 @dataclass(frozen=True)

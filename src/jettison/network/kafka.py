@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from jettison.errors import NetworkError
-from jettison.network.avro import avro_columns
 from jettison.network.calls import checked_call
-from jettison.network.schema import Column, check_names, parse_schema
+from jettison.network.columns.avro import avro_columns
+from jettison.network.columns.schema import Column, check_names, parse_schema
 
 VALUES = ("json", "text", "avro")
 _OURS = {

@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jettison.errors import NetworkError
-from jettison.network.aggregates import parse_call
-from jettison.network.count_windows import CountSpec
-from jettison.network.estimates import interval_names
-from jettison.network.expressions import Expression
+from jettison.network.columns.expressions import Expression
+from jettison.network.columns.schema import Column, check_names, quoted
+from jettison.network.columns.words import an
 from jettison.network.kafka import VALUES, Kafka
 from jettison.network.qos import QoS
-from jettison.network.schema import Column, check_names, quoted
-from jettison.network.user_aggregates import Own
-from jettison.network.windows import END, START, WindowSpec
-from jettison.network.words import an
+from jettison.network.windows.aggregates import parse_call
+from jettison.network.windows.count_windows import CountSpec
+from jettison.network.windows.estimates import interval_names
+from jettison.network.windows.time_windows import END, START, WindowSpec
+from jettison.network.windows.user_aggregates import Own
 
 PAYLOAD_COLUMN = "value"
 JOIN_TYPES = ("inner", "left", "left_semi", "left_anti")

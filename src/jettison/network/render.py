@@ -6,7 +6,7 @@ import html
 import re
 from collections.abc import Mapping
 
-from jettison.network.count_windows import CountSpec, rows_text
+from jettison.network.columns.schema import as_ddl
 from jettison.network.durations import duration_text
 from jettison.network.graph import Graph, arc_name
 from jettison.network.operators import (
@@ -24,7 +24,7 @@ from jettison.network.operators import (
     WithColumns,
     kind_of,
 )
-from jettison.network.schema import as_ddl
+from jettison.network.windows.count_windows import CountSpec, rows_text
 
 Notes = Mapping[str, str]
 """What to write beside an operator or on an arc, by its name: costs, selectivities, drops."""

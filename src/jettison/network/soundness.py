@@ -9,13 +9,13 @@ import re
 from collections.abc import Iterator
 
 from jettison.errors import NetworkError
-from jettison.network.aggregates import parse_call
-from jettison.network.expressions import Expression, aggregates_in, syntax_fault
+from jettison.network.columns.expressions import Expression, aggregates_in, syntax_fault
+from jettison.network.columns.words import meant
 from jettison.network.graph import Graph
 from jettison.network.import_paths import imported
 from jettison.network.operators import Aggregate, Apply, CountAggregate, Operator, Where, computed, kind_of
-from jettison.network.user_aggregates import Own, with_functions
-from jettison.network.words import meant
+from jettison.network.windows.aggregates import parse_call
+from jettison.network.windows.user_aggregates import Own, with_functions
 
 
 def check_sql(graph: Graph) -> None:

@@ -11,11 +11,11 @@ import numpy.typing as npt
 from jettison.errors import PlanError
 from jettison.network.graph import Graph
 from jettison.plan.floors import below_floor, floors
-from jettison.plan.locations import drop_arcs
+from jettison.plan.placement.locations import drop_arcs
 from jettison.plan.plan import Plan, Random, Semantic, Window, keeps_of
 from jettison.plan.problem import Problem
 from jettison.plan.stratified import Stratified
-from jettison.plan.window_decisions import decisions_of
+from jettison.plan.windows.decisions import decisions_of
 from jettison.statistics.load import flows
 from jettison.statistics.spread import flows_by_value
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from jettison.network.graph import Graph, arc_head
 from jettison.network.operators import Apply, Join, Source, Where
-from jettison.network.slices import results_above, waits_above
+from jettison.network.windows.slice_groups import results_above, waits_above
 from jettison.plan.plan import Keep, Plan, Semantic, Window, keeps_of
 from jettison.statistics.passing import contradicts
 from jettison.statistics.profile import Profile

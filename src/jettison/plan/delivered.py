@@ -17,12 +17,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from jettison.network.event_time.watermarks import BatchMarks
 from jettison.network.graph import Graph
-from jettison.network.marks import BatchMarks
 from jettison.plan.counted import counted_shares
-from jettison.plan.fate import kept
 from jettison.plan.plan import Fate, Plan, Semantic, Window
-from jettison.plan.window_decisions import decisions_of
+from jettison.plan.windows.decisions import decisions_of
+from jettison.plan.windows.fates import kept
 from jettison.statistics.load import flows
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample
@@ -143,8 +143,8 @@ def windows_of_batch(
     Ten windows of a minute close; the fate keeps every other one:
 
     >>> from jettison.network import Network
-    >>> from jettison.network.marks import Mark
-    >>> from jettison.plan.fate import Schedule, Segment
+    >>> from jettison.network.event_time.watermarks import Mark
+    >>> from jettison.plan.windows.fates import Schedule, Segment
     >>> from jettison.plan.plan import Fate
     >>> net = Network("taxi"); trips = net.source("trips", "at timestamp", event_time="at")
     >>> trips.window("1 minute").agg(n="count(*)", name="busy").output("out")

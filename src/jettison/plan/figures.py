@@ -10,7 +10,7 @@ from jettison.plan.delivered import Delivered, delivered
 from jettison.plan.plan import Plan
 from jettison.plan.problem import Problem
 from jettison.plan.reasons import kind_of_reason
-from jettison.plan.window_decisions import decisions_of
+from jettison.plan.windows.decisions import decisions_of
 from jettison.statistics.account import Account, accounts_of
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample

@@ -9,9 +9,9 @@ from itertools import pairwise
 from typing import Any
 
 from jettison.errors import PlanError
-from jettison.plan.fate import Schedule
 from jettison.plan.stratified import Stratified
-from jettison.plan.window_bits import Needed
+from jettison.plan.windows.fates import Schedule
+from jettison.plan.windows.need_bits import Needed
 
 
 @dataclass(frozen=True)

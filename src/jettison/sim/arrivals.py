@@ -9,10 +9,10 @@ import numpy as np
 
 from jettison.errors import StartError
 from jettison.network.graph import Graph
-from jettison.network.rates import Constant, Rate
 from jettison.sim.cells import Cells
 from jettison.sim.chance import Chance
 from jettison.sim.trains import Trains
+from jettison.synthetic.rates import Constant, Rate
 
 LONGEST_SLICE_MS = 100.0
 """No train spans more time than this; its tuples count as arriving in the middle of it."""

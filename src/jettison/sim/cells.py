@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from jettison.errors import NetworkError
+from jettison.network.columns.value_tracks import Track
 from jettison.network.graph import Graph
 from jettison.network.operators import Apply, Join, Where
-from jettison.network.tracks import Track
 from jettison.plan.plan import Drop, Semantic
 from jettison.statistics.profile import Profile
 from jettison.statistics.spread import Spread

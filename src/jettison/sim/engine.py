@@ -11,8 +11,7 @@ from jettison.control.loop import Controller, Settings
 from jettison.errors import StartError
 from jettison.network.graph import Graph
 from jettison.network.operators import Output
-from jettison.network.rates import Rate
-from jettison.plan.shedders import SEMANTIC
+from jettison.plan.shedders.registry import SEMANTIC
 from jettison.sim.account import Account
 from jettison.sim.arrivals import Arrivals
 from jettison.sim.cells import Cells, Vector
@@ -23,6 +22,7 @@ from jettison.sim.result import LATENCIES, OutputResult, SimBatch, SimResult, sh
 from jettison.sim.round_robin import RoundRobin
 from jettison.sim.scheduler import Scheduler
 from jettison.statistics.profile import Profile
+from jettison.synthetic.rates import Rate
 
 SCHEDULERS: Mapping[str, Callable[[Machine, Controller], Scheduler]] = {"batch": MicroBatch, "round-robin": RoundRobin}
 """Who runs when, by name."""

@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from jettison.network.columns.value_tracks import Track
 from jettison.network.graph import Graph
-from jettison.network.tracks import Track
 from jettison.sim.cells import Cells, Vector
 from jettison.statistics.samples import ValueSample
 

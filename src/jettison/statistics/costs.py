@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from jettison.network.graph import Graph
 from jettison.network.operators import Apply, Join, Source, Where
-from jettison.network.slices import results_above
+from jettison.network.windows.slice_groups import results_above
 from jettison.statistics.estimators import Smoothed
 from jettison.statistics.least_squares import LeastSquares
 from jettison.statistics.load import flows

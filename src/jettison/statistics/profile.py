@@ -9,8 +9,8 @@ from typing import Any
 
 from jettison.errors import NetworkError
 from jettison.network.calls import checked_init
+from jettison.network.columns.words import meant
 from jettison.network.graph import Graph
-from jettison.network.words import meant
 
 
 @checked_init("Profile")

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from jettison.network.columns.value_tracks import Track
 from jettison.network.graph import Graph, arc_head
 from jettison.network.operators import Aggregate, Apply, CountAggregate, Join, Operator, Source, StreamJoin, Where
-from jettison.network.tracks import Track
 from jettison.statistics.profile import Profile
 
 Vector = npt.NDArray[np.float64]

@@ -14,10 +14,10 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from jettison.network.columns.value_tracks import Track
 from jettison.network.graph import Graph, arc_head
 from jettison.network.operators import Apply, Join, Source, Where
-from jettison.network.slices import results_above
-from jettison.network.tracks import Track
+from jettison.network.windows.slice_groups import results_above
 from jettison.statistics.follow import followed
 from jettison.statistics.passing import Passing
 from jettison.statistics.profile import Profile

@@ -1,0 +1,119 @@
+"""Drops on the way to a join of streams: whole keys, the same on both sides (thesis 3.7.3).
+
+Dropping k of both inputs by chance leaves k x k of the pairs, and which those are depends on luck twice. Dropping the
+same keys on both leaves k of the pairs, each key with all of its own: a subset of the true result whose size is known.
+So above a join a drop is by the join's key, and the inputs of a join move together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from jettison.network.columns.lineage import origins
+from jettison.network.graph import Graph, arc_head, arc_name
+from jettison.network.operators import StreamJoin
+from jettison.plan.placement.ladder import LOWEST_KEEP_SHARE
+from jettison.plan.placement.strata import estimates_below, strata_at
+from jettison.plan.plan import ByKey, Drop, Random
+from jettison.plan.stratified import Stratified
+from jettison.plan.windows.decisions import decisions_of
+
+SEED = "key"
+"""One seed for all drops by key: what is kept further down is a part of what is kept further up, on either side."""
+
+
+def joins_below(graph: Graph, arc: str) -> tuple[StreamJoin, ...]:
+    """The joins of streams that an arc's tuples come to."""
+    if not graph.stream_joins:
+        return ()
+    found, waiting = set(), [arc_head(arc)]
+    while waiting:
+        name = waiting.pop()
+        found.add(name)
+        waiting.extend(graph.consumers[name])
+    return tuple(join for join in graph.stream_joins if join.name in found)
+
+
+def key_at(graph: Graph, arc: str) -> tuple[str, ...] | None:
+    """What the key of the joins below is called on an arc; None without joins, or where it cannot be told.
+
+    >>> from jettison.network import Network
+    >>> net = Network("shop")
+    >>> orders = net.source("orders", "id long, at timestamp", event_time="at").select("id AS order", name="named")
+    >>> paid = net.source("paid", "order long, at timestamp, sum double", event_time="at").select("order", "sum")
+    >>> orders.join(paid, on="order", within="1 minute", name="both").output("o")
+    >>> key_at(net.graph, "orders"), key_at(net.graph, "paid"), key_at(net.graph, "both>o")
+    (('id',), ('order',), None)
+    """
+    head = arc_head(arc)
+    tail = arc.removesuffix(f">{head}") if ">" in arc else head
+    keys: set[tuple[str, ...] | None] = set()
+    for join in joins_below(graph, arc):
+        for side in join.inputs:
+            names = tuple(_name(graph, side, column, tail, join, head) for column in join.on)
+            if any(names):
+                keys.add(None if None in names else tuple(name for name in names if name is not None))
+    return next(iter(keys)) if len(keys) == 1 else None
+
+
+def _name(graph: Graph, side: str, column: str, tail: str, join: StreamJoin, head: str) -> str | None:
+    """What a column of one input of a join is called at an operator above it."""
+    if head == join.name:
+        return column if side == tail else None
+    return origins(graph, side, column).get(tail)
+
+
+def droppable(graph: Graph, arc: str) -> bool:
+    """Whether tuples may be dropped by chance on an arc: not where that would thin out a join from one side only, nor
+    where windows would be made of what is left."""
+    if not decisions_of(graph).by_chance(arc):
+        return False
+    if not joins_below(graph, arc):
+        return True
+    return key_at(graph, arc) is not None and not estimates_below(graph, arc)  # whole keys say nothing of the others
+
+
+def by_chance(graph: Graph, arc: str, keep: float, of: float = 1.0) -> Drop:
+    """A drop of this share: by key above a join, by group above what is estimated, which is never closed, else tuple by
+    tuple. `of` is what is left by key from above."""
+    if estimates_below(graph, arc):
+        keep, strata = max(keep, LOWEST_KEEP_SHARE), strata_at(graph, arc)
+        return Random(keep) if strata is None else Stratified(strata[1], keep)
+    key = key_at(graph, arc)
+    return Random(keep) if key is None else ByKey(key, keep, SEED, of)
+
+
+def moving_together(graph: Graph, arcs: tuple[str, ...]) -> list[frozenset[str]]:
+    """Sets of these arcs that must go down together so that both sides of every join do."""
+    groups: list[frozenset[str]] = []
+    for join in graph.stream_joins:
+        nearest = frozenset(arc for tail in join.inputs for arc in _nearest(graph, arc_name(tail, join.name), arcs))
+        sources = frozenset(source.name for source in graph.sources_above(join.name))
+        for group in (nearest, _closed(graph, sources)):
+            if group not in groups and all(droppable(graph, arc) for arc in group):
+                groups.append(group)
+    return groups
+
+
+def by_key_alone(graph: Graph, arcs: tuple[str, ...], judged: Container[str]) -> frozenset[str]:
+    """Arcs above joins that move with one that cannot be judged by value: there whole keys go, on all of them."""
+    groups = moving_together(graph, arcs)
+    return frozenset(arc for group in groups if any(each not in judged for each in group) for arc in group)
+
+
+def _nearest(graph: Graph, arc: str, arcs: tuple[str, ...]) -> list[str]:
+    """The droppable arcs right above a place: itself, or those that lead to the operator before it."""
+    if arc in arcs:
+        return [arc]
+    tail = arc.removesuffix(f">{arc_head(arc)}")
+    return [found for above in graph.arcs_into(tail) for found in _nearest(graph, above, arcs)]
+
+
+def _closed(graph: Graph, sources: frozenset[str]) -> frozenset[str]:
+    """With all sources that share a join with one of these."""
+    while True:
+        joined = [graph.sources_above(j.name) for name in sources for j in joins_below(graph, name)]
+        more = sources | {source.name for each in joined for source in each}
+        if more == sources:
+            return sources
+        sources = more

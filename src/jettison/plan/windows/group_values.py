@@ -1,0 +1,162 @@
+"""Windows of groups that matter less go first: where outputs value a column that their aggregate groups by.
+
+Thesis table 3.1 lets a drop by value stand before an aggregate if it judges by a group-by attribute: whole groups go,
+and every window that comes is still right. It stays right when the plan changes only if the change comes between two
+windows. So it is no filter that holds from a batch on: every cell of values has a schedule of its own, as windows have.
+
+The share p of windows that a plan lets go is taken from the cells that are worth least: whole cells are closed, all of
+their windows go and no gap is promised to their groups; in the cells where p is reached, windows go as the gap allows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from jettison.network.columns.value_tracks import Track
+from jettison.network.graph import Graph, arc_head
+from jettison.network.operators import Aggregate, Output
+from jettison.plan.plan import Cells, Drop, Fate, Plan, Window
+from jettison.plan.predictions import claimed
+from jettison.plan.problem import Problem
+from jettison.plan.windows.decisions import WindowDecisions, decisions_of
+from jettison.plan.windows.group_gaps import column_at, shares_by_gap
+
+
+def valued_windows(graph: Graph) -> dict[str, Track]:
+    """The aggregates all of whose outputs value one and the same column that it groups by.
+
+    >>> from jettison.network import Network, QoS, Value
+    >>> net = Network("taxi")
+    >>> trips = net.source("trips", "at timestamp, zone int, fare double", event_time="at")
+    >>> busy = trips.window("10 seconds", by="zone").agg(n="count(*)", name="busy")
+    >>> busy.output("table", qos=QoS(value=Value("zone", [(0, 50, 0.1), (50, 100, 1.0)])))
+    >>> {name: track.columns["trips"] for name, track in valued_windows(net.graph).items()}
+    {'busy': 'zone'}
+    """
+    found = {}
+    decisions = decisions_of(graph)
+    for name in decisions.by_aggregate:
+        aggregate = graph.by_name[name]
+        if not isinstance(aggregate, Aggregate):
+            continue  # of windows that count rows all groups fare alike
+        tracks = [graph.tracks.by_output.get(output) for output in decisions.outputs(name)]
+        track = tracks[0]
+        if track is None or any(each is not track for each in tracks):
+            continue
+        column = track.columns.get(name, "").lower()
+        grouped = column in {each.lower() for each in aggregate.window.by}
+        if grouped and all(column_at(graph, arc, name, column) for arc in decisions.arcs.fate_arcs[name]):
+            found[name] = track
+    return found
+
+
+def cell_shares(worth: Sequence[float], mass: Sequence[float], share: float, most: float) -> tuple[float, ...]:
+    """The share of windows that goes in each cell, so that `share` of all goes: of what is worth least first.
+
+    Cells are closed (1.0) until in those left that are worth the same no more than `most` has to go.
+
+    >>> cell_shares([0.1, 0.1, 1.0], [0.25, 0.25, 0.5], share=0.2, most=0.8)
+    (0.4, 0.4, 0.0)
+    >>> cell_shares([0.1, 0.1, 1.0], [0.25, 0.25, 0.5], share=0.6, most=0.8)
+    (1.0, 1.0, 0.2)
+    >>> cell_shares([0.1, 0.1, 1.0], [0.25, 0.25, 0.5], share=0.45, most=0.8)
+    (1.0, 0.8, 0.0)
+    """
+    shares = [0.0] * len(worth)
+    left = share * sum(mass)
+    for each in sorted(set(worth)):
+        alike = [cell for cell in range(len(worth)) if worth[cell] == each and mass[cell] > 0]
+        while alike and left > most * sum(mass[cell] for cell in alike) + 1e-12:
+            cell = alike.pop(0)
+            shares[cell] = 1.0
+            left -= mass[cell]
+        if left <= 1e-12:
+            break
+        whole = sum(mass[cell] for cell in alike)
+        for cell in alike:
+            shares[cell] = min(most, round(left / whole, 6))
+        left -= left if alike else 0.0
+    return tuple(shares)
+
+
+def told_apart(
+    problem: Problem, plan: Plan, named: Mapping[str, Cells] | None = None, *, by_value: bool = True
+) -> Plan:
+    """The plan with the windows that it lets go taken from the groups that are worth least, where those are valued, and
+    no more of any group than its own gap allows. What those keep others make up for, where `named` has masses."""
+    graph = problem.graph
+    valued = valued_windows(graph) if plan.fates and graph.tracks.all and by_value else {}
+    decisions, fates = decisions_of(graph), dict(plan.fates)
+    for name, cells in (named or {}).items():
+        if name in fates:
+            shares = shares_by_gap(fates[name].drop_share, cells.gaps, cells.masses)
+            fates[name] = replace(fates[name], cells=replace(cells, shares=shares))
+    for name, track in valued.items():
+        fate = fates.get(name)
+        if fate is None or not 0.0 < fate.drop_share < 1.0:
+            continue
+        worth = np.zeros(track.cells)
+        for output in decisions.outputs(name):
+            operator = graph.by_name[output]
+            assert isinstance(operator, Output)
+            assert operator.qos.value is not None
+            worth += operator.qos.priority * track.worth(operator.qos.value)
+        mass = problem.spread.of(graph.by_name[name].inputs[0], track)
+        most = decisions.by_aggregate[name].most_drop_share
+        shares = cell_shares(worth.tolist(), mass.tolist(), fate.drop_share, most)
+        fates[name] = replace(fate, cells=Cells(track.columns[name], track.bounds, shares))
+    if fates == plan.fates:
+        return plan
+    others = {arc: drop for arc, drop in plan.drops.items() if not isinstance(drop, Window)}
+    drops: dict[str, Drop] = {**others, **window_drops(graph, decisions, fates)}
+    if plan.stale:  # its claims are about what is not stale
+        return replace(plan, drops=drops)
+    return replace(claimed(problem, drops, plan.reason), row=plan.row)
+
+
+def window_drops(graph: Graph, decisions: WindowDecisions, fates: Mapping[str, Fate]) -> dict[str, Window]:
+    """The drops of these fates, with what is to pass of every cell on arcs that all value by the same column."""
+    shares = {name: fate.drop_share for name, fate in fates.items()}
+    drops = decisions.arcs.drops(fates, decisions.keeps(shares))
+    drops |= _mixed(decisions, drops, fates)
+    cells = {name: fate.cells for name, fate in fates.items() if fate.cells is not None and fate.cells.bounds}
+    if not cells:
+        return drops
+    count = max(len(each.shares) for each in cells.values())
+    by_cell = [
+        decisions.keeps(shares | {name: each.shares[cell] for name, each in cells.items() if cell < len(each.shares)})
+        for cell in range(count)
+    ]
+    for arc, drop in drops.items():
+        track = graph.tracks.below(arc_head(arc))
+        told = {cells[name].bounds for name in drop.fates if name in cells}
+        if track is not None and told == {track.bounds}:
+            drops[arc] = replace(drop, cells=tuple(keeps.get(arc, 1.0) for keeps in by_cell[: track.cells]))
+    return drops
+
+
+def _mixed(decisions: WindowDecisions, drops: Mapping[str, Window], fates: Mapping[str, Fate]) -> dict[str, Window]:
+    """Drops that groups with names fare differently at, with what passes of all tuples: that of every cell, by the
+    share of tuples that come to the drop in it. What a named group needs of a tuple also stays for those beside it."""
+    named = {name: fate.cells for name, fate in fates.items() if fate.cells is not None and fate.cells.masses}
+    found: dict[str, Window] = {}
+    kinds = list(dict.fromkeys(cells.kind for cells in named.values()))
+    for kind in kinds:
+        alike = {name: cells for name, cells in named.items() if cells.kind == kind}
+        masses = next(iter(alike.values())).masses
+        others = {name: fate.drop_share for name, fate in fates.items() if name not in alike}
+        by_cell = [
+            decisions.left({**others, **{name: cells.shares[cell] for name, cells in alike.items()}})
+            for cell in range(len(masses))
+        ]
+        for arc, drop in drops.items():
+            apart = {name for name in drop.fates if fates[name].cells is not None}
+            if apart <= set(alike) and (apart or len(kinds) == 1):
+                came, stayed = (
+                    sum(mass * each[arc][at] for mass, each in zip(masses, by_cell, strict=True)) for at in (0, 1)
+                )
+                found[arc] = replace(drop, keep=min(1.0, stayed / came) if came > 0 else drop.keep)
+    return found

@@ -1,0 +1,146 @@
+"""The two records of a run, by batch, in the checkpoint: plans (written before a batch runs), the ledger (after).
+
+Because drops are deterministic, plan log and source together say exactly which rows were shed. How the files are kept
+few is in `batch_files`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from jettison.plan.plan import Plan
+from jettison.plan.reasons import STALE_UNREAD, UNREAD, reason_on
+from jettison.spark.checkpoint.batch_files import BatchFiles
+from jettison.spark.checkpoint.run_clock import RunClock
+from jettison.spark.checkpoint.sealed import damaged
+from jettison.spark.checkpoint.small_files import Folder
+from jettison.spark.read.offsets import Offsets
+from jettison.statistics.samples import BatchSample
+
+
+@dataclass(frozen=True)
+class Logged:
+    """A plan as it was logged, with the rows that it was made for and the offsets up to which each source was read.
+
+    Of Kafka, by source: records that were gone, the topics' identities, the range that was read where it was not
+    Spark's own (a topic made anew, records passed over), how many records were passed over unread, and how many of
+    those were stale. `would` is the plan of a dry run, which is not obeyed.
+    """
+
+    batch: int
+    plan: Plan
+    rows: Mapping[str, int]
+    offsets: tuple[str, ...] = ()
+    gone: Mapping[str, int] = field(default_factory=dict)
+    ids: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    begins: Mapping[str, Offsets] = field(default_factory=dict)
+    ends: Mapping[str, Offsets] = field(default_factory=dict)
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    stale: Mapping[str, int] = field(default_factory=dict)
+    would: Plan | None = None
+    network: str = ""
+    """The identity of the network that it was made for; plans from before that was written have none."""
+
+
+_RESTORE_PLAN = (
+    "Restore it from a copy, or start with a new checkpoint; if nothing of batch {batch} was written yet, delete it "
+    "and the batch is planned anew."
+)
+_RESTORE_LEDGER = (
+    "Restore it from a copy, or delete it: the ledger is then without batch {batch}; no result depends on it."
+)
+
+
+class PlanLog:
+    """Plans by batch id. A batch that is repeated finds its plan here."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+        self.files = BatchFiles(folder, "plans", "the plan", _RESTORE_PLAN)
+
+    def write(self, logged: Logged) -> None:
+        content = {"batch": logged.batch, "rows": dict(logged.rows), "plan": logged.plan.to_dict()}
+        content["offsets"] = list(logged.offsets)
+        content |= {"network": logged.network} if logged.network else {}
+        kafka = {"gone": logged.gone, "ids": logged.ids, "begins": logged.begins, "ends": logged.ends}
+        kafka |= {"skipped": logged.skipped, "stale": logged.stale}
+        content |= {name: value for name, value in kafka.items() if value}
+        if logged.would is not None:
+            content["would"] = logged.would.to_dict()
+        self.files.write(logged.batch, content)
+
+    def read(self, batch: int) -> Logged | None:
+        content = self.files.read(batch)
+        if content is None:
+            return None
+        try:
+            kafka = {name: content.get(name, {}) for name in ("gone", "ids", "begins", "ends", "skipped", "stale")}
+            plan, offsets = Plan.from_dict(content["plan"]), tuple(content["offsets"])
+            would = None if "would" not in content else Plan.from_dict(content["would"])
+            network = content.get("network", "")
+            return Logged(content["batch"], plan, content["rows"], offsets, **kafka, would=would, network=network)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            remedy = _RESTORE_PLAN.format(batch=batch)
+            raise damaged(self._folder, f"plans/{batch}.json", f"the plan of batch {batch}", error, remedy) from error
+
+    def batches(self) -> list[int]:
+        return self.files.batches()
+
+
+class Ledger:
+    """What was shed, where, when and why: rows of (batch, arc, rows_in, rows_shed, reason, plan_row), and in a dry run
+    how many rows would have been (rows_would_shed)."""
+
+    COLUMNS = (
+        "batch long, arc string, rows_in long, rows_shed long, reason string, plan_row double, rows_would_shed long"
+    )
+    NAMES = tuple(column.split()[0] for column in COLUMNS.split(", "))
+
+    def __init__(self, folder: Folder) -> None:
+        self.files = BatchFiles(folder, "ledger", "the ledger", _RESTORE_LEDGER)
+        self.clock = RunClock(self.files.newest_ms)
+
+    def write(self, batch: int, entries: list[dict[str, Any]]) -> None:
+        self.files.write(batch, {"batch": batch, "at_ms": round(self.clock.now_ms()), "entries": entries})
+
+    def entries(self) -> Iterator[dict[str, Any]]:
+        for _, content in self.files.contents():
+            yield from content if isinstance(content, list) else content["entries"]
+
+
+def shed_entries(sample: BatchSample, plan: Plan, would: Plan | None = None) -> list[dict[str, Any]]:
+    """The ledger's rows of one batch; `would` is the plan of a dry run."""
+    entries = [
+        {
+            "batch": sample.batch,
+            "arc": arc,
+            "rows_in": rows,
+            "rows_shed": rows - kept,
+            "reason": reason_on(plan, arc) if rows > kept else "",
+            "plan_row": plan.row,
+        }
+        for arc, (rows, kept) in sample.arcs.items()
+    ]
+    for arc, (rows, shed) in sample.would.items():
+        reason, row = ("", 0.0) if would is None else (f"dry run: {reason_on(would, arc)}", would.row)
+        entry = {"batch": sample.batch, "arc": arc, "rows_in": rows, "rows_shed": 0, "reason": reason}
+        entries.append({**entry, "plan_row": row, "rows_would_shed": shed})
+    for source, count in sample.rejected.items():
+        if count:
+            rejected = {"rows_in": sample.rows_in[source], "rows_shed": count, "reason": "does not parse"}
+            entries.append({"batch": sample.batch, "arc": source, **rejected, "plan_row": plan.row})
+    for operator, count in sample.unfit.items():
+        rejected = {"rows_in": sum(sample.rows_in.values()), "rows_shed": count, "reason": "an expression failed"}
+        entries.append({"batch": sample.batch, "arc": operator, **rejected, "plan_row": plan.row})
+    for source, skipped in sample.skipped.items():
+        stale = sample.stale.get(source, 0)
+        for count, reason in ((stale, STALE_UNREAD), (skipped - stale, UNREAD)):
+            if count:
+                unread = {"rows_in": sample.rows_in[source] + skipped, "rows_shed": count, "reason": reason}
+                entries.append({"batch": sample.batch, "arc": source, **unread, "plan_row": plan.row})
+    for source, count in sample.gone.items():
+        lost = {"rows_in": sample.rows_in[source] + count, "rows_shed": count, "reason": "gone before it was read"}
+        entries.append({"batch": sample.batch, "arc": source, **lost, "plan_row": plan.row})
+    return entries

@@ -1,0 +1,88 @@
+"""How large the groups of an aggregate are, told by its slices while they are written: those that it estimates, and
+those that `QoS(gaps=...)` names."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from jettison.network.columns.schema import quoted
+from jettison.network.graph import Graph
+from jettison.plan.plan import Cells, Plan
+from jettison.plan.stratified import MOST_GROUPS
+from jettison.spark.compile.compiler import Compiler
+from jettison.spark.compile.drops import changing, group_hash, named_cell
+from jettison.spark.compile.expression_cache import Known
+from jettison.spark.windows.slices import MORE_ROWS, ROWS, Shape
+from jettison.statistics.samples import GroupSample
+
+
+def group_metrics(shape: Shape, batch_rows: int) -> list[str]:
+    """What is observed of new slices: all rows they stand for, and the groups that have more than a small share.
+
+    No more than twice MOST_GROUPS can have that, so that what comes to the driver is bounded.
+    """
+    size = f"({ROWS} + coalesce({MORE_ROWS}, 0D))"
+    if not shape.group.by:
+        return [f"sum({size}) AS group_rows"]
+    return _metrics(size, group_hash([quoted(name) for name in shape.group.by]), batch_rows)
+
+
+def named_metrics(number: int, cells: Cells) -> list[str]:
+    """What is observed of new slices: all rows in them, and those of every group that has a name."""
+    at = named_cell(cells.names, quoted(cells.column))
+    counts = [f"sum(IF({at} = {cell}, {ROWS}, 0L)) AS named{number}_{cell}" for cell in range(len(cells.names))]
+    return [f"sum({ROWS}) AS named{number}_rows", *counts]
+
+
+def named_sample(number: int, cells: Cells, seen: Mapping[str, Any]) -> GroupSample | None:
+    """What was seen, by the number of the name; None where nobody looked at the rows, or there were none."""
+    if not seen.get(f"named{number}_rows"):
+        return None
+    sizes = {cell: float(seen[f"named{number}_{cell}"] or 0) for cell in range(len(cells.names))}
+    return GroupSample(float(seen[f"named{number}_rows"]), sizes)
+
+
+def count_groups(
+    graph: Graph,
+    raw: Mapping[str, DataFrame],
+    rows: Mapping[str, int],
+    statics: Mapping[str, DataFrame],
+    known: Known,
+    names: Collection[str],
+) -> dict[str, GroupSample]:
+    """The same of the rows of a batch before it runs, by a job for each aggregate: for the first one after a start."""
+    compiler = Compiler(graph, raw, Plan(), statics, known=known)
+    found: dict[str, GroupSample] = {}
+    for aggregate in graph.aggregates:
+        if aggregate.name in names:
+            group = group_hash([quoted(name) for name in aggregate.window.by])
+            counted = compiler.operator(aggregate.inputs[0]).groupBy(F.expr(f"{group} AS _jt_group"))
+            sizes = counted.agg(F.expr(f"count(1) AS {ROWS}"))
+            row = sizes.agg(*map(F.expr, _metrics(f"double({ROWS})", "_jt_group", sum(rows.values())))).first()
+            sample = None if row is None else group_sample(row.asDict())
+            found |= {} if sample is None else {aggregate.name: sample}
+    return found
+
+
+def _metrics(size: str, group: str, batch_rows: int) -> list[str]:
+    least = max(1.0, batch_rows / (2 * MOST_GROUPS))
+    # in an array, so that a number that changes is no reason to compile anew; as a text, which an observation can hold
+    large = f"{size} >= {changing(f'{least}D', ROWS)}"
+    told = f"collect_list(IF({large}, concat({group}, ':', round({size}, 1)), NULL))"
+    return [f"sum({size}) AS group_rows", f"array_join({told}, ',') AS group_sizes"]
+
+
+def group_sample(seen: Mapping[str, Any]) -> GroupSample | None:
+    """What was seen; None where nobody looked at the rows. A group may be in several slices."""
+    if seen.get("group_rows") is None:
+        return None
+    sizes: dict[int, float] = {}
+    for told in (seen.get("group_sizes") or "").split(","):
+        if told:
+            group, _, size = told.partition(":")
+            sizes[int(group)] = sizes.get(int(group), 0.0) + float(size)
+    return GroupSample(float(seen["group_rows"]), sizes)

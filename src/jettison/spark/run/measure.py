@@ -1,0 +1,249 @@
+"""What a batch's jobs told: rows by arc and output, latencies, values, and how far event times have got."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import DataFrame, Observation
+
+from jettison.network.columns.schema import quoted
+from jettison.network.graph import Graph
+from jettison.network.operators import Apply, Output, Source
+from jettison.network.windows.slice_groups import complete_after_us
+from jettison.plan.plan import Plan
+from jettison.spark.compile.compiler import Compiler, arc_metrics, before_place, newest_place, tail_place
+from jettison.spark.compile.drops import ALL, IDENTITY, TIME, passes
+from jettison.spark.compile.observations import observed_if_at_all, observed_within
+from jettison.spark.compile.raw_rows import dropped_raw, newest_metric
+from jettison.spark.compile.value_samples import VALUES_MASK, value_metrics, value_sample, value_samples, valued_columns
+from jettison.statistics.samples import LATENCY_QUANTILES, FailedWindows, GroupSample, OutputSample, ValueSample
+
+_SAMPLE_MASK = 63
+_ACCURACY = 200
+
+
+@dataclass
+class Measured:
+    """What a batch's jobs told."""
+
+    arcs: dict[str, tuple[int, int]] = field(default_factory=dict)
+    outputs: dict[str, OutputSample] = field(default_factory=dict)
+    rejected: dict[str, int] = field(default_factory=dict)
+    unfit: dict[str, int] = field(default_factory=dict)
+    timeless: dict[str, int] = field(default_factory=dict)
+    values: dict[str, ValueSample] = field(default_factory=dict)
+    late: dict[str, int] = field(default_factory=dict)
+    failed: dict[str, FailedWindows] = field(default_factory=dict)
+    withheld: dict[str, int] = field(default_factory=dict)
+    parts_ms: dict[str, float] = field(default_factory=dict)
+    groups: dict[str, GroupSample] = field(default_factory=dict)
+    timeless_in: dict[str, int] = field(default_factory=dict)
+    unneeded: dict[str, int] = field(default_factory=dict)
+    windows: dict[str, tuple[float, float]] = field(default_factory=dict)
+    watermark_us: dict[str, int] = field(default_factory=dict)
+    before: dict[str, ValueSample] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Written:
+    """An output's job that is done: how long it took, and when it ended by the wall clock, as event times are."""
+
+    observation: Observation
+    timed: bool
+    took_ms: float
+    ended_s: float
+
+
+def output_metrics(graph: Graph, output: Output, *, timed: bool, mask: int = VALUES_MASK) -> list[str]:
+    """What is observed of an output's rows, in SQL: how many, their values, and event times in a sample of one row in
+    64 with the exact ends."""
+    columns = valued_columns(graph, output.name)
+    looked_at = min(mask, VALUES_MASK)
+    values = [item for number, name in enumerate(columns) for item in value_metrics(number, quoted(name), looked_at)]
+    if not timed:
+        return ["count(1) AS rows", *values]
+    inner = ", ".join(f"{1 - share:.2f}" for share in LATENCY_QUANTILES[1:-1])
+    sampled = f"CASE WHEN {IDENTITY} & {_SAMPLE_MASK} = 0 THEN unix_micros(CAST({TIME} AS timestamp)) END"
+    return [
+        "count(1) AS rows",
+        f"unix_micros(CAST(min({TIME}) AS timestamp)) AS oldest",  # as a number: not every time is one in Python
+        f"unix_micros(CAST(max({TIME}) AS timestamp)) AS newest",
+        f"percentile_approx({sampled}, array({inner}), {_ACCURACY}) AS times",
+        *values,
+    ]
+
+
+class Measuring:
+    """Reads what was observed of one batch. Where Spark has nothing to tell, a job of its own counts again."""
+
+    def __init__(
+        self, graph: Graph, compiler: Compiler, raw: Mapping[str, DataFrame], plan: Plan, rows: Mapping[str, int]
+    ) -> None:
+        self._graph = graph
+        self._compiler = compiler
+        self._counted = compiler.counted
+        self._raw = raw
+        self._plan = plan
+        self._rows = rows
+
+    def newest_us(self) -> dict[str, int]:
+        """How far event times have got, by operator whose rows come to windows or joins of streams, rows that were shed
+        included."""
+        found = {}
+        for name in self._compiler.timed:
+            seen = self._counts(newest_place(name) if name in self._counted.newest else name)
+            if not seen and name in {*self._counted.newest, *self._counted.sources}:
+                seen = self._newest_again(name)
+            if seen.get("newest") is not None:
+                found[name] = int(seen["newest"])
+        return found
+
+    def seen_us(self, newest_us: Mapping[str, int], in_slices_us: int | None) -> dict[str, int | None]:
+        """How far event times have got at every source and function, whoever reads it: `newest_us`, or what slices tell
+        of the only source, or else what its rows tell; None where not all rows were looked at."""
+        read: dict[str, int] = {}
+        for source in self._graph.sources:
+            if source.name not in newest_us and source.event_time is not None:
+                seen = in_slices_us if in_slices_us is not None else self._counts(source.name).get("newest")
+                read |= {} if seen is None else {source.name: int(seen)}
+        return seen_or_unknown(self._graph, self._plan, self._rows, self._compiler.timed, newest_us, read)
+
+    def measured(self, finished: Mapping[str, Written]) -> Measured:
+        """What sources, arcs and outputs tell, once all outputs are written."""
+        measured = Measured()
+        for source in self._graph.sources:
+            self._add_source(measured, source)
+        for arc in self._counted.arcs:
+            seen = self._counts(arc) or self._arc_again(arc)
+            measured.arcs[arc] = (seen.get("rows", 0), seen.get("kept", 0))
+            sample = value_sample(0, seen)
+            if sample is not None:
+                measured.before[arc] = sample
+        for output in self._graph.outputs:
+            if output.name in finished:
+                self._add_output(measured, output, finished[output.name])
+            else:
+                measured.outputs[output.name] = OutputSample(0)
+        return measured
+
+    def add_slices(self, measured: Measured, came: Mapping[str, int]) -> None:
+        """Add what slices tell: the rows that came to each aggregate."""
+        for name, rows in came.items():
+            for arc in self._graph.arcs_into(name):
+                if (condition := passes(arc, self._plan)) is not None:
+                    before = rows if condition == ALL else self._rows_before(measured, arc)
+                    measured.arcs[arc] = (max(rows, before), rows)
+
+    def _add_source(self, measured: Measured, source: Source) -> None:
+        name = source.name
+        seen = self._counts(name)
+        whole = name not in self._plan.arcs
+        kept = self._rows[name] if whole else seen.get("kept", 0)
+        if not whole and name in self._counted.sources and not seen:
+            # the sink did not look at its rows, or no row passed
+            again = self._counted.again.get(name)
+            kept = self._dropped_raw(source).count() if again is None else again
+        # a partition that is computed twice (a lost executor) is counted twice
+        measured.arcs[name] = (self._rows[name], min(kept, self._rows[name]))
+        measured.rejected[name] = seen.get("rejected", 0)
+        measured.timeless[name] = seen.get("timeless", 0)
+        measured.values |= value_samples(self._graph, name, seen)
+        if name in self._counted.before:
+            looked = value_sample(0, self._counts(before_place(name)) or self._before_again(source))
+            if looked is not None:
+                measured.before[name] = looked
+
+    def _add_output(self, measured: Measured, output: Output, written: Written) -> None:
+        seen = observed_if_at_all(written.observation)
+        complete_s = complete_after_us(self._graph, output.name) / 1e6
+        latency = _latency_ms(seen, written.ended_s - complete_s) if written.timed and seen else None
+        measured.outputs[output.name] = OutputSample(seen.get("rows", 0), latency)
+        measured.values |= value_samples(self._graph, output.name, seen)
+        for arc in self._graph.arcs_into(output.name):
+            if passes(arc, self._plan) == ALL:
+                measured.arcs[arc] = (seen.get("rows", 0), seen.get("rows", 0))
+        measured.parts_ms[output.name] = written.took_ms
+
+    def _counts(self, place: str) -> dict[str, Any]:
+        """What was counted at a source or an arc."""
+        observation = self._counted.by_place().get(place)
+        if observation is None:
+            return {}
+        persisted = self._counted.within.get(place)
+        return observed_if_at_all(observation) if persisted is None else observed_within(observation, persisted)
+
+    def _rows_before(self, measured: Measured, arc: str) -> int:
+        """The rows that came to a drop before slices."""
+        tail = arc.rpartition(">")[0]
+        if tail in measured.rejected:
+            return measured.arcs[tail][1] - measured.rejected[tail]
+        seen = self._counts(tail_place(tail))
+        return int(seen["rows"]) if seen else self._compiler.operator(tail).count()
+
+    def _newest_again(self, name: str) -> dict[str, Any]:
+        """How far times have got where no row passed, and what was observed of them was cut off with them."""
+        if name not in self._raw:
+            row = self._compiler.operator(name).selectExpr(newest_metric(TIME)).first()
+            return {} if row is None else row.asDict()
+        newest = Observation()
+        source = next(each for each in self._graph.sources if each.name == name)
+        self._counted.again[name] = self._dropped_raw(source, newest).count()
+        return observed_if_at_all(newest)
+
+    def _arc_again(self, arc: str) -> dict[str, Any]:
+        """What reached an arc and passed its drop, where the sink below did not look at its rows."""
+        metrics = arc_metrics(self._graph, arc, passes(arc, self._plan) or ALL, self._compiler.mask)
+        row = self._compiler.operator(arc.rpartition(">")[0]).selectExpr(*metrics).first()
+        return {} if row is None else row.asDict()
+
+    def _before_again(self, source: Source) -> dict[str, Any]:
+        """The values before a drop, where no row passed and Spark cut off what was observed before it."""
+        before = Observation()
+        self._dropped_raw(source, before=before).count()
+        return observed_if_at_all(before)
+
+    def _dropped_raw(
+        self, source: Source, newest: Observation | None = None, before: Observation | None = None
+    ) -> DataFrame:
+        raw, mask = self._raw[source.name], self._compiler.mask
+        known = self._compiler.known
+        return dropped_raw(source, raw, raw.columns, self._plan, known, newest=newest, before=before, mask=mask)
+
+
+def seen_or_unknown(
+    graph: Graph,
+    plan: Plan,
+    rows: Mapping[str, int],
+    timed: Collection[str],
+    newest_us: Mapping[str, int],
+    read_us: Mapping[str, int],
+) -> dict[str, int | None]:
+    """How far event times have got by source and function: None where rows were shed before anybody looked at them.
+
+    `newest_us` is of the places in `timed`, where shed rows are looked at too; `read_us` is of rows that were kept.
+    """
+    found: dict[str, int | None] = dict(newest_us)
+    for operator in graph.operators:
+        name, above = operator.name, [source.name for source in graph.sources_above(operator.name)]
+        place = isinstance(operator, Apply) or (isinstance(operator, Source) and operator.event_time is not None)
+        if not place or name in found or not any(rows.get(each, 0) for each in above):
+            continue
+        if name in read_us and name not in plan.arcs:
+            found[name] = read_us[name]
+        elif name not in timed:
+            found[name] = None
+    return found
+
+
+def _latency_ms(seen: Mapping[str, Any], ended_s: float) -> tuple[float, ...] | None:
+    if seen.get("oldest") is None:
+        return None
+    oldest_s, newest_s = seen["oldest"] / 1e6, seen["newest"] / 1e6
+    times = seen.get("times")
+    if times is None:
+        inner = [newest_s - share * (newest_s - oldest_s) for share in LATENCY_QUANTILES[1:-1]]
+    else:
+        inner = [micros / 1e6 for micros in times]
+    return tuple(max(0.0, 1000 * (ended_s - moment)) for moment in (newest_s, *inner, oldest_s))

@@ -1,0 +1,292 @@
+"""Joins of two streams, batch by batch: new rows meet those that wait, and wait themselves.
+
+The pairs of a batch are  new left x (old right + new right)  +  old left x new right.  New rows are written to the
+checkpoint first and read from there, so that rows are computed once, whatever reads them, and Spark knows how many
+there are before it plans the join.
+
+How far a side has got, from which follow what is late and what need not wait any more, is seen at its sources before
+any drop (`network.reach`), so that the pairs of two rows that are not shed are those of an unshed run.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pyspark import inheritable_thread_target
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from jettison.errors import CheckpointError, JettisonError, SinkError
+from jettison.network.event_time.join_retention import Part, in_reach, to_merge, watermark_us
+from jettison.network.operators import StreamJoin
+from jettison.spark.checkpoint.small_files import Folder, as_it_stands
+from jettison.spark.compile.drops import HIDDEN, IDENTITY, TIME, changing
+from jettison.spark.compile.pairs import paired, waiting
+from jettison.spark.error_text import failed_at
+from jettison.spark.run.job_descriptions import part as described_part
+from jettison.spark.state.join_log import SIDES, Record, Side
+from jettison.spark.state.join_progress import Seen, horizon, told
+from jettison.spark.state.part_files import check_files, files_of
+from jettison.spark.state.presence import Presence
+from jettison.spark.state.state_log import StateLog
+
+Schemas = Mapping[str, tuple[StructType, StructType]]
+"""By join: the rows of its two sides, as they are kept."""
+
+
+@dataclass(frozen=True)
+class _Written:
+    """A part that was written (None: no row), its folder, and how many of its rows were late."""
+
+    name: str
+    part: Part | None
+    late: int = 0
+
+
+@dataclass(frozen=True)
+class _Merged:
+    """Parts that became one."""
+
+    parts: tuple[Part, ...]
+    into: _Written
+
+
+class JoinState:
+    """What the joins of a network keep in the checkpoint."""
+
+    def __init__(
+        self, spark: SparkSession, folder: Folder, path: str, schemas: Schemas, presence: Presence | None = None
+    ) -> None:
+        self._spark = spark
+        self._path = path
+        self._schemas = schemas
+        self._folder = folder
+        self._presence = presence
+        self._checked: set[str] = set()
+        self._logs = {name: StateLog(folder, "join", name, Record.from_json) for name in schemas}
+        self._pool = ThreadPoolExecutor(2, thread_name_prefix="jettison-join")
+        for name, log in self._logs.items():
+            if presence is not None and not presence.keeps(name):
+                continue  # what another has left is deleted when a batch runs
+            last = log.latest()  # refused where it is damaged, whether the join was given a name or not
+            try:
+                _check_shape(name, last, schemas[name])
+            except CheckpointError as error:
+                if presence is None or not presence.unnamed(name):
+                    raise
+                presence.begin_anew(name, str(error).partition(": declare")[0])
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=False)
+
+    def of_batch(self, batch: int) -> BatchJoins:
+        """The joins of one batch. What they go on from is checked when a run reads it first."""
+        for name, log in self._logs.items():
+            if self._presence is not None and self._presence.left_records(name, batch):
+                log.base(batch)
+            record = log.latest(batch)
+            if record is not None and name not in self._checked:
+                for part in (each for side in record.sides for each in side.parts if each.files):
+                    check_files(self._folder, f"join {name!r}", f"{name}/{part.name}", part)
+            self._checked.add(name)
+        return BatchJoins(self, batch)
+
+    def joined(
+        self, join: StreamJoin, batch: int, new: tuple[DataFrame | None, DataFrame | None]
+    ) -> tuple[DataFrame, int, Record | None]:
+        """The pairs that a batch's new rows make, how many of those rows were late, and the record by which they are
+        kept.
+
+        None stands for a side that has no rows in this batch. How far the sides have got is told later (`reached`).
+        """
+        log = self._logs[join.name]
+        base = log.latest(batch)
+        before = self._sides(join, base)
+        session = next((rows.sparkSession for rows in new if rows is not None), None)
+        if session is None:
+            return self._pairs(join, self._spark, before, (None, None)), 0, None
+        written, merged = self._kept(join, batch, session, new, before)
+        record = _after(batch, base, before, written, merged)
+        log.write(record, base)
+        parts = [None if each is None else each.part for each in written]
+        late = sum(each.late for each in written if each is not None)
+        return self._pairs(join, session, before, parts), late, record
+
+    def reached(self, batch: int, kept: Record | None, join: StreamJoin, seen: Seen) -> None:
+        """Say in the log how far both sides have got with a batch; `kept` is its record, if it brought rows to pair."""
+        log = self._logs[join.name]
+        base = log.latest(batch)
+        before = kept or base or Record(batch, self._sides(join, None))
+        record = told(join, batch, base, before, seen)
+        if kept is not None:
+            log.rewrite(record)
+        else:
+            log.write(record, base)
+
+    def _sides(self, join: StreamJoin, record: Record | None) -> tuple[Side, Side]:
+        if record is not None:
+            return record.sides
+        left, right = (Side(schema.json()) for schema in self._schemas[join.name])
+        return left, right
+
+    def _kept(
+        self,
+        join: StreamJoin,
+        batch: int,
+        session: SparkSession,
+        new: Sequence[DataFrame | None],
+        before: Sequence[Side],
+    ) -> tuple[list[_Written | None], list[_Merged | None]]:
+        """Write the new rows of both sides, and old parts that have become too many."""
+        work = inheritable_thread_target(self._spark)
+        appending: list[Future[_Written | None]] = []
+        merging: list[Future[_Merged | None]] = []
+        for side, rows in enumerate(new):
+            appending.append(self._pool.submit(work(self._append), join, batch, side, rows, before[side]))
+            merging.append(self._pool.submit(work(self._merge), join, batch, side, session, before))
+        running: list[Future[Any]] = [*appending, *merging]
+        try:
+            return [job.result() for job in appending], [job.result() for job in merging]
+        except JettisonError:
+            raise
+        except Exception as error:
+            raise SinkError(
+                f"join {join.name!r}: keeping the rows of batch {batch} failed ({failed_at(error, self._path)}). It is "
+                f"not committed: mend the cause and start again; it is repeated with its plan."
+            ) from error
+        finally:
+            wait(running)  # a failed batch must not write on while it is repeated
+
+    def _pairs(
+        self, join: StreamJoin, session: SparkSession, before: Sequence[Side], new: Sequence[Part | None]
+    ) -> DataFrame:
+        within_us = join.within_us
+        old = [in_reach(before[side].parts, new[1 - side], within_us) for side in (0, 1)]
+        waits = [self._rows(join, side, session, old[side], horizon(join, side, before)) for side in (0, 1)]
+        come = [self._rows(join, side, session, [part] if part else [], None) for side, part in enumerate(new)]
+        found: DataFrame | None = None
+        if come[0] is not None and (waits[1] is not None or come[1] is not None):
+            there = waits[1] if come[1] is None else come[1] if waits[1] is None else waits[1].union(come[1])
+            assert there is not None
+            found = paired(join, come[0], there)
+        if come[1] is not None and waits[0] is not None:
+            others = paired(join, waits[0], come[1])
+            found = others if found is None else found.union(others)
+        if found is None:
+            nothing = [session.createDataFrame([], schema) for schema in self._schemas[join.name]]
+            found = paired(join, nothing[0], nothing[1])
+        return found
+
+    def _rows(
+        self, join: StreamJoin, side: int, session: SparkSession, parts: Sequence[Part], first_us: int | None
+    ) -> DataFrame | None:
+        """The rows of these parts that are not before the horizon; None when there is no part."""
+        if not parts:
+            return None
+        paths = [as_it_stands(f"{self._path}/{join.name}/{part.name}") for part in parts]
+        rows = session.read.schema(self._schemas[join.name][side]).parquet(*paths)
+        return rows if first_us is None else rows.where(f"unix_micros({TIME}) >= {_number(first_us)}")
+
+    def _append(self, join: StreamJoin, batch: int, side: int, rows: DataFrame | None, before: Side) -> _Written | None:
+        if rows is None:
+            return None
+        mark = watermark_us(before.newest_us, join.delay_us)
+        return self._write(join, f"{SIDES[side]}/{batch}", waiting(join, side, rows), 0, mark)
+
+    def _merge(
+        self, join: StreamJoin, batch: int, side: int, session: SparkSession, before: Sequence[Side]
+    ) -> _Merged | None:
+        """Parts that were merged and what they became; None when there are not too many."""
+        parts = to_merge(before[side].parts)
+        rows = self._rows(join, side, session, parts, horizon(join, side, before))
+        if rows is None:
+            return None
+        level = parts[0].level + 1
+        rows = rows.coalesce(session.sparkContext.defaultParallelism)
+        return _Merged(parts, self._write(join, f"{SIDES[side]}/{batch}-{level}", rows, level, None))
+
+    def _write(self, join: StreamJoin, name: str, rows: DataFrame, level: int, mark_us: int | None) -> _Written:
+        at = f"unix_micros({TIME})"
+        late = "count_if(false)" if mark_us is None else f"count_if({at} < {_number(mark_us)})"
+        metrics = ("count(1) AS rows", f"min({at}) AS from_us", f"max({at}) AS to_us", f"{late} AS late")
+        seen = Observation()
+        observed = rows.observe(seen, *map(F.expr, metrics))
+        with described_part(self._spark, f"{'merging ' if level else ''}rows that wait at {join.name}"):
+            observed.write.mode("overwrite").parquet(f"{self._path}/{join.name}/{name}")
+        found: dict[str, Any] = seen.get
+        if not found["rows"]:
+            return _Written(name, None)
+        files = files_of(self._folder, f"{join.name}/{name}")
+        part = Part(name, found["rows"], found["from_us"], found["to_us"], level, files=files)
+        return _Written(name, part, found["late"])
+
+
+@dataclass
+class BatchJoins:
+    """The joins of one batch, as a compiler asks for them, with what was measured."""
+
+    state: JoinState
+    batch: int
+    late: dict[str, int] = field(default_factory=dict)
+    parts_ms: dict[str, float] = field(default_factory=dict)
+    kept: dict[str, Record | None] = field(default_factory=dict)
+
+    def __call__(self, join: StreamJoin, left: DataFrame | None, right: DataFrame | None) -> DataFrame:
+        began = time.perf_counter()
+        found = self.state.joined(join, self.batch, (left, right))
+        pairs, self.late[join.name], self.kept[join.name] = found
+        self.parts_ms[join.name] = 1000 * (time.perf_counter() - began)
+        return pairs
+
+    def finish(self, seen: Seen) -> None:
+        """Say how far all sides have got, when all rows have been looked at: also of joins that had nothing to pair,
+        for what is shed must make no difference."""
+        for join in seen.graph.stream_joins:
+            self.state.reached(self.batch, self.kept.get(join.name), join, seen)
+
+
+def _after(
+    batch: int,
+    base: Record | None,
+    before: Sequence[Side],
+    written: Sequence[_Written | None],
+    merged: Sequence[_Merged | None],
+) -> Record:
+    """The record of a batch: its new parts are added, merged ones replaced."""
+    grown = []
+    names = {part.name for side in before for part in side.parts}
+    for side, new, joint in zip(before, written, merged, strict=True):
+        parts = [part for part in side.parts if joint is None or part not in joint.parts]
+        made = [each for each in (new, None if joint is None else joint.into) if each is not None]
+        names |= {each.name for each in made}
+        parts += [each.part for each in made if each.part is not None]
+        grown.append(replace(side, parts=tuple(parts)))
+    live = {part.name for side in grown for part in side.parts}
+    gone, earlier = tuple(sorted(names - live)), (None, {}) if base is None else (base.batch, base.seen_us)
+    return Record(batch, (grown[0], grown[1]), gone, *earlier)
+
+
+def _check_shape(join: str, last: Record | None, schemas: tuple[StructType, StructType]) -> None:
+    for side, schema in enumerate(schemas):
+        kept = None if last is None else StructType.fromJson(json.loads(last.sides[side].schema))
+        if kept is not None and kept.simpleString() != schema.simpleString():
+            raise CheckpointError(
+                f"join {join!r}: the checkpoint keeps rows of the {SIDES[side]} side as {_shown(kept)}, and now they "
+                f"are {_shown(schema)}: declare the stream as it was, or start with a new checkpoint."
+            )
+
+
+def _shown(schema: StructType) -> str:
+    fields = [field for field in schema.fields if field.name not in HIDDEN]
+    return ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in fields)
+
+
+def _number(value: int) -> str:
+    """A number that changes from batch to batch, in SQL, so that the code around it is not compiled anew."""
+    return changing(f"{value}L", IDENTITY)

@@ -1,0 +1,34 @@
+"""The battalion case (thesis 3.9): reports of where units are, and an attack across a line."""
+
+from __future__ import annotations
+
+from jettison.synthetic.distributions import Uniform
+from jettison.synthetic.fields import Arrival, Choice, Field, RowNumber, Shift
+
+LINE_X = 350.0
+"""The battalion's line: friendly units stand on one side of it, those of the enemy on the other, up to 500."""
+
+ATTACK_FROM_ROW, ATTACK_OVER_ROWS = 100_000, 400_000
+
+
+def enemy_units(from_row: int = ATTACK_FROM_ROW, over_rows: int = ATTACK_OVER_ROWS) -> dict[str, Field]:
+    """Positions of the enemy's units: behind the line at first, from this row on more and more of them across it."""
+    behind, across = Uniform(LINE_X, 500, type="double"), Uniform(200, 450, type="double")
+    return _units(Shift(behind, across, from_row, over_rows), "enemy")
+
+
+def _units(x: Field, side: str) -> dict[str, Field]:
+    return {
+        "report": RowNumber(),
+        "seen": Arrival(),
+        "side": Choice((side,)),
+        "kind": Choice(("tank", "aircraft", "infantry"), weights=(4, 2, 4)),
+        "x": x,
+        "y": Uniform(0, 500, type="double"),
+    }
+
+
+FRIENDLY_UNITS: dict[str, Field] = _units(Uniform(0, LINE_X, type="double"), "friendly")
+"""Positions of a battalion's own units (thesis 3.9)."""
+
+ENEMY_UNITS: dict[str, Field] = enemy_units()
