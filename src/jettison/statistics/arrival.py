@@ -63,3 +63,12 @@ class Arrivals:
         rate = self._rows_per_s or 0.0
         lag_s = lag_rows / rate if rate > 0 else (0.0 if lag_rows == 0 else None)
         return TopicSample(rate, lag_rows, lag_s, self._at_s or 0.0)
+
+
+@dataclass(frozen=True)
+class SourceLag:
+    """What waits at a source; None where it does not tell."""
+
+    rows: int | None = None
+    files: int | None = None
+    size_bytes: int | None = None

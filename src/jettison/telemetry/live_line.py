@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rich.console import Console
 from rich.live import Live
 from rich.progress_bar import ProgressBar
@@ -13,15 +11,12 @@ from rich.text import Text
 from jettison.plan.figures import BatchFigures
 from jettison.statistics.samples import BatchSample
 
-if TYPE_CHECKING:
-    from jettison.spark.run.run import Run
-
 
 class LiveView:
     """Batch, rate, a bar of the batch's time against its budget, what is kept, and how fresh results are."""
 
-    def __init__(self, run: Run, console: Console | None = None) -> None:
-        self._run = run
+    def __init__(self, budget_ms: float, console: Console | None = None) -> None:
+        self._budget_ms = budget_ms
         self._live = Live(Text("waiting for the first batch"), console=console, refresh_per_second=4)
         self._live.start()
 
@@ -33,7 +28,7 @@ class LiveView:
     def update(self, figures: BatchFigures) -> None:
         """Show one batch."""
         sample, plan = figures.sample, figures.plan
-        budget_ms = self._run.settings.budget_us / 1000
+        budget_ms = self._budget_ms
         rate = 1000 * (sum(sample.rows_in.values()) + sum(sample.skipped.values())) / max(1.0, sample.interval_ms)
         stale = [seen.latency_ms[5] for seen in sample.outputs.values() if seen.latency_ms is not None]
         line = Table.grid(padding=(0, 1))

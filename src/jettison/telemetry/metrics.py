@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from jettison.network.graph import Graph
 from jettison.plan.figures import BatchFigures
 from jettison.plan.reasons import STALE_UNREAD, UNREAD, kind_of_reason, reason_on
-from jettison.spark.read.source_lag import SourceLag
+from jettison.statistics.arrival import SourceLag
 from jettison.statistics.samples import BatchSample
 from jettison.telemetry.checkpoint_size import SizeWatch
 from jettison.telemetry.latency_buckets import LatencyBuckets

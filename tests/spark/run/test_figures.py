@@ -24,9 +24,10 @@ import jettison as jt
 from jettison.plan.plan import Fate, Plan, Random, Window
 from jettison.plan.windows.decisions import decisions_of
 from jettison.plan.windows.fates import Schedule, Segment, kept
+from jettison.spark.checkpoint.size import size_of
 from jettison.statistics.account import Account, accounts_of
 from jettison.statistics.samples import BatchSample
-from jettison.telemetry.checkpoint_size import SizeWatch, size_of
+from jettison.telemetry.checkpoint_size import SizeWatch
 from jettison.telemetry.metrics import Metrics
 from jettison.telemetry.metrics_address import metrics_address
 

@@ -4,22 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from jettison.spark.read.offsets import rows_between
+from jettison.statistics.arrival import SourceLag
 
 _FILES = "numFilesOutstanding"
 _BYTES = "numBytesOutstanding"
-
-
-@dataclass(frozen=True)
-class SourceLag:
-    """What waits at a source; None where it does not tell."""
-
-    rows: int | None = None
-    files: int | None = None
-    size_bytes: int | None = None
 
 
 def source_lags(progress: Mapping[str, Any] | None, names: Sequence[str]) -> dict[str, SourceLag]:

@@ -133,7 +133,7 @@ class Run:
         self._closed = False
         self.metrics = metrics
         self._progress: Mapping[str, Any] | None = None  # Spark's account of the batch before
-        self._view = LiveView(self) if live else None
+        self._view = LiveView(self.settings.budget_us / 1000) if live else None
         self._started_s = time.monotonic()
         self._ended_s: float | None = None
         self._query: StreamingQuery | None = None

@@ -24,6 +24,7 @@ from jettison.plan.windows.decisions import decisions_of
 from jettison.spark.checkpoint.checkpoint import Checkpoint
 from jettison.spark.checkpoint.first_drafts import clear_first_drafts
 from jettison.spark.checkpoint.retention import DEFAULT_RETENTION, Retention
+from jettison.spark.checkpoint.size import size_of
 from jettison.spark.checkpoint.tidying import REJECTS
 from jettison.spark.ending.alive import close_abandoned, remember
 from jettison.spark.ending.closing import Step, close_all
@@ -53,7 +54,6 @@ from jettison.spark.write.empty_results import EmptyResults
 from jettison.spark.write.owners import Owners
 from jettison.spark.write.sinks import ParquetSink, as_sink
 from jettison.statistics.profile import Profile
-from jettison.telemetry.checkpoint_size import size_of
 from jettison.telemetry.metrics import Metrics
 from jettison.telemetry.metrics_address import metrics_address
 
