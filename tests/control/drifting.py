@@ -13,7 +13,9 @@ from jettison.control.loop import Controller, Settings
 from jettison.network import Graph, Network, QoS, Value
 from jettison.network.columns.value_tracks import Track
 from jettison.plan.counted import counted_shares
-from jettison.plan.plan import Drop, Plan, Semantic
+from jettison.plan.drops.kind import Drop
+from jettison.plan.drops.semantic import Semantic
+from jettison.plan.plan import Plan
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample, OutputSample, ValueSample
 

@@ -12,7 +12,8 @@ from tests.control.drifting import passing, sampled
 from jettison.control.loop import Controller, Settings
 from jettison.network import Network, QoS, Value
 from jettison.plan.counted import counted_shares
-from jettison.plan.plan import Plan, Semantic
+from jettison.plan.drops.semantic import Semantic
+from jettison.plan.plan import Plan
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample, OutputSample
 

@@ -11,7 +11,9 @@ from tests.control.drifting import RISING, Loop, Values, drawn, plain
 from jettison.control.loop import Controller, Settings
 from jettison.control.trust import Trust
 from jettison.network import Network, QoS, Value
-from jettison.plan.plan import Plan, Random, Semantic
+from jettison.plan.drops.random import Random
+from jettison.plan.drops.semantic import Semantic
+from jettison.plan.plan import Plan
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample, OutputSample, ValueSample
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.control.filtering import Filtering, Passes, Values
 
-from jettison.plan.plan import Semantic
+from jettison.plan.drops.semantic import Semantic
 from jettison.statistics.profile import Profile
 
 pytestmark = pytest.mark.core

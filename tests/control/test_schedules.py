@@ -14,7 +14,8 @@ from jettison.control.schedules import scheduled
 from jettison.errors import NetworkError
 from jettison.network.event_time.watermarks import BatchMarks, Mark
 from jettison.network.graph import Graph
-from jettison.plan.plan import Fate, Plan
+from jettison.plan.drops.window import Fate
+from jettison.plan.plan import Plan
 from jettison.plan.problem import Problem
 from jettison.plan.windows.decisions import WindowDecisions, decisions_of
 from jettison.plan.windows.fates import keep

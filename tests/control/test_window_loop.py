@@ -12,7 +12,8 @@ import jettison as jt
 from jettison.control.loop import Controller, Settings
 from jettison.control.probing import Probes
 from jettison.network.event_time.watermarks import BatchMarks, Mark
-from jettison.plan.plan import Plan, Window
+from jettison.plan.drops.window import Window
+from jettison.plan.plan import Plan
 from jettison.plan.windows.decisions import decisions_of
 from jettison.plan.windows.needs import within_needs
 from jettison.statistics.profile import Profile

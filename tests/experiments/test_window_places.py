@@ -12,7 +12,7 @@ from jettison.experiments.support.window_figure import result
 from jettison.experiments.support.window_places import Place, Saved, drop_rate
 from jettison.network import Network
 from jettison.network.event_time.watermarks import BatchMarks, Mark
-from jettison.plan.plan import Window
+from jettison.plan.drops.window import Window
 from jettison.plan.refine.window_lookahead import for_batch
 from jettison.plan.windows.window_arcs import WindowArcs
 from jettison.spark.compile.drops import ALL, passes

@@ -14,8 +14,9 @@ from tests.networks import Case, dags, figure_3_3, steady, worth_and_work
 from jettison.errors import NetworkError, PlanError
 from jettison.network import Graph, QoS
 from jettison.plan.certify import certify, delivered_shares, kept_flows, plan_utility, planned_load_us
+from jettison.plan.drops.random import Random
 from jettison.plan.placement.locations import drop_arcs
-from jettison.plan.plan import Plan, Random
+from jettison.plan.plan import Plan
 from jettison.plan.problem import Problem
 from jettison.statistics.profile import Profile
 

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from tests.networks import steady
 
 from jettison.errors import PlanError
-from jettison.plan.plan import ByKey, Plan, Random
+from jettison.plan.drops.by_key import ByKey
+from jettison.plan.drops.random import Random
+from jettison.plan.plan import Plan
 
 pytestmark = pytest.mark.core
 

@@ -14,7 +14,10 @@ from tests.sim.test_simulate import TRIGGER_MS, at_load, schedulers
 
 from jettison.errors import NetworkError
 from jettison.network import Graph, Network, QoS, Value
-from jettison.plan.plan import ByKey, Random, Semantic, keeps_of
+from jettison.plan.drops.by_key import ByKey
+from jettison.plan.drops.kind import pass_shares
+from jettison.plan.drops.random import Random
+from jettison.plan.drops.semantic import Semantic
 from jettison.sim import simulate
 from jettison.sim.cells import MOST_CELLS, Cells
 from jettison.sim.values import sampled
@@ -61,7 +64,7 @@ def test_without_noise_flows_are_those_by_value(case: Case, load: float) -> None
     result = simulate(case.graph, profile, case.rows, trigger_ms=TRIGGER_MS, seconds=4, noise=False, headroom=0.8)
     assert result.batches
     for batch in result.batches:
-        expected = flows_by_value(case.graph, profile, batch.rows_in, keeps_of(batch.plan.drops))
+        expected = flows_by_value(case.graph, profile, batch.rows_in, pass_shares(batch.plan.drops))
         for output in case.graph.outputs:
             (arc,) = case.graph.arcs_into(output.name)
             assert batch.delivered[output.name] == pytest.approx(float(expected[arc].sum()), abs=1e-6)
@@ -76,7 +79,7 @@ def test_without_noise_flows_are_those_by_value(case: Case, load: float) -> None
             continue
         worth = track.worth(output.qos.value)
         got = sum(
-            worth @ flows_by_value(case.graph, profile, batch.rows_in, keeps_of(batch.plan.drops))[arc]
+            worth @ flows_by_value(case.graph, profile, batch.rows_in, pass_shares(batch.plan.drops))[arc]
             for batch in result.batches
         )
         assert found.worth_share * float(worth @ full) == pytest.approx(got, abs=1e-6)
@@ -101,7 +104,7 @@ def test_tuples_valued_by_two_columns_are_told_apart_by_both() -> None:
         assert cells.along(track, passed) == pytest.approx(0.25 * track.spread([(50, 100, 1.0)]))
     result = simulate(graph, profile, {"s": 400_000}, trigger_ms=TRIGGER_MS, seconds=3, noise=False)
     for batch in result.batches:
-        expected = flows_by_value(graph, profile, batch.rows_in, keeps_of(batch.plan.drops))
+        expected = flows_by_value(graph, profile, batch.rows_in, pass_shares(batch.plan.drops))
         assert batch.plan.drops
         for name in ("ox", "oy"):
             assert batch.delivered[name] == pytest.approx(float(expected[graph.arcs_into(name)[0]].sum()))

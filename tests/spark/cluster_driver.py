@@ -15,7 +15,8 @@ from tests.spark import running
 from tests.spark.standalone import DRIVER_CONF
 
 import jettison as jt
-from jettison.plan.plan import Plan, Random
+from jettison.plan.drops.random import Random
+from jettison.plan.plan import Plan
 
 BATCHES = 10
 PER_BATCH = 200

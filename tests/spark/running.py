@@ -17,7 +17,8 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 import jettison as jt
-from jettison.plan.plan import Drop, Plan
+from jettison.plan.drops.kind import Drop
+from jettison.plan.plan import Plan
 from jettison.spark.checkpoint.logs import Ledger, Logged, PlanLog
 from jettison.spark.checkpoint.small_files import LocalFolder
 from jettison.spark.compile.drops import identity_of, keeps

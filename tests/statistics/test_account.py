@@ -16,7 +16,8 @@ from tests.networks import steady
 from jettison.network import Aggregate, Graph, Network, Output, Source, Union, Where, WindowSpec, arc_name
 from jettison.network.operators import Operator
 from jettison.plan.delivered import delivered
-from jettison.plan.plan import Plan, Random
+from jettison.plan.drops.random import Random
+from jettison.plan.plan import Plan
 from jettison.statistics.account import Account, accounts_of, summed
 from jettison.statistics.samples import BatchSample
 

@@ -6,7 +6,8 @@ import logging
 
 import pytest
 
-from jettison.plan.plan import Plan, Random
+from jettison.plan.drops.random import Random
+from jettison.plan.plan import Plan
 from jettison.statistics.samples import BatchSample, FailedWindows
 from jettison.telemetry.narration import QUIET_MS, Line, Narrator
 

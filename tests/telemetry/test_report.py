@@ -11,8 +11,10 @@ import pytest
 import jettison as jt
 from jettison.control.loop import Controller, Settings
 from jettison.network.event_time.watermarks import BatchMarks, Mark
+from jettison.plan.drops.random import Random
+from jettison.plan.drops.window import Fate, Window
 from jettison.plan.figures import figures_of
-from jettison.plan.plan import Fate, Plan, Random, Window
+from jettison.plan.plan import Plan
 from jettison.plan.reasons import WINDOWS_EARLIER, kind_of_reason
 from jettison.spark.checkpoint.logs import shed_entries
 from jettison.statistics.account import Account

@@ -13,8 +13,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from jettison.plan.plan import Drop, Plan, Semantic, Window
-from jettison.plan.stratified import Stratified
+from jettison.plan.plan import Plan
 
 out = Console(highlight=False, markup=False)
 """For tables: plain cells, no colours that nobody asked for."""
@@ -72,18 +71,9 @@ def number(value: float) -> str:
 
 def kept(plan: Plan) -> Mapping[str, str]:
     """What each drop of a plan lets through, by arc."""
-    return {arc: f"{percent(drop.keep)}{_by(drop)}" for arc, drop in plan.drops.items()}
-
-
-def _by(drop: Drop) -> str:
-    """What a drop judges by, where that is not chance."""
-    if isinstance(drop, Window):
-        return " by window"
-    if isinstance(drop, Stratified):
-        return f" by group of {', '.join(drop.columns)}"
-    return f" by {drop.column}" if isinstance(drop, Semantic) else ""
+    return {arc: f"{percent(drop.keep)}{drop.named}" for arc, drop in plan.drops.items()}
 
 
 def predicates(plan: Plan) -> list[str]:
     """What the drops by value of a plan let through, in words: one line for each."""
-    return [f"{arc} keeps {drop}" for arc, drop in plan.drops.items() if isinstance(drop, Semantic)]
+    return [f"{arc} keeps {drop}" for arc, drop in plan.drops.items() if drop.judges == "value"]

@@ -29,12 +29,14 @@ from jettison.network.columns.words import meant
 from jettison.network.event_time.watermarks import BatchMarks
 from jettison.network.graph import Graph
 from jettison.plan.certify import planned_load_us
+from jettison.plan.drops.kind import Drop, PassShare, pass_shares
+from jettison.plan.drops.window import Cells, Fate
 from jettison.plan.floors import floor_at, least_read_share
 from jettison.plan.placement.join_keys import by_chance, droppable
 from jettison.plan.placement.ladder import LOWEST_KEEP_SHARE, Ladder
 from jettison.plan.placement.locations import drop_arcs
 from jettison.plan.placement.strata import strata_at
-from jettison.plan.plan import Cells, Drop, Fate, Infeasible, Keep, Plan, Semantic, Window, keeps_of
+from jettison.plan.plan import Infeasible, Plan
 from jettison.plan.predictions import WITHIN_BUDGET, claimed, not_enough, over_budget_us
 from jettison.plan.problem import Problem
 from jettison.plan.reasons import NOT_BELIEVED
@@ -239,7 +241,7 @@ class Controller:
     def _trusted(self, plan: Plan, rows: Mapping[str, float]) -> Plan:
         """The plan without drops by value that rest on values nobody has seen, or that did not do what they said."""
         chance = self._trust.batches_by_chance > 0
-        by_value = [arc for arc, drop in plan.drops.items() if isinstance(drop, Semantic)]
+        by_value = [arc for arc, drop in plan.drops.items() if drop.judges == "value"]
         doubted = [arc for arc in by_value if chance or not self.costs.knows_values(arc)]
         self._anew = bool(doubted)
         if not doubted:
@@ -255,7 +257,7 @@ class Controller:
         if not names:
             return plan
         fates = {name: fate for name, fate in plan.fates.items() if name not in names}
-        others: dict[str, Drop] = {arc: drop for arc, drop in plan.drops.items() if not isinstance(drop, Window)}
+        others: dict[str, Drop] = {arc: drop for arc, drop in plan.drops.items() if drop.judges != "window"}
         drops = {**others, **window_drops(self.graph, self._decisions, fates)}
         reason = f"{plan.reason}; {', '.join(sorted(names))}: what was decided by other rules runs out first"
         if plan.stale:
@@ -474,7 +476,7 @@ class Controller:
     def record(self, sample: BatchSample) -> None:
         """Learn from a batch that has run, and renew the road map when the estimates have moved."""
         obeyed = self.plan if self.settings.obeyed else Plan()
-        keeps: dict[str, Keep] = dict(keeps_of(obeyed.drops))
+        keeps: dict[str, PassShare] = dict(pass_shares(obeyed.drops))
         for arc, (rows_in, rows_kept) in sample.arcs.items():
             planned = keeps.get(arc, 1.0)
             if rows_in == 0 or (arc not in keeps and arc not in obeyed.stale):
@@ -504,7 +506,7 @@ class Controller:
         if jumped or (self._rest.over and _moved(self._built_for, self.profile)):
             self._build(self.rows_per_s, self.road_map.ladder)
 
-    def _put_on_trial(self, sample: BatchSample, keeps: Mapping[str, Keep]) -> None:
+    def _put_on_trial(self, sample: BatchSample, keeps: Mapping[str, PassShare]) -> None:
         """Compare a batch with what costs that are not believed yet predicted; costs that are too high come down."""
         if self.belief.believed:
             return
@@ -530,7 +532,7 @@ class Controller:
         names += [
             arc
             for arc, drop in best.drops.items()
-            if ">" in arc and not isinstance(drop, Window) and droppable(self.graph, arc)
+            if ">" in arc and drop.judges != "window" and droppable(self.graph, arc)
             if not any(each.name in names for each in self.graph.sources_above(arc.rpartition(">")[0]))
         ]
         drops: dict[str, Drop] = {name: by_chance(self.graph, name, lowest) for name in names}

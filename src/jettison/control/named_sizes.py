@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from jettison.plan.plan import Cells, Plan, Window
+from jettison.plan.drops.window import Cells, Window
+from jettison.plan.plan import Plan
 from jettison.plan.windows.decisions import WindowDecisions
 from jettison.statistics.groups import GroupSizes
 from jettison.statistics.samples import BatchSample, GroupSample

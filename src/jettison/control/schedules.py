@@ -10,7 +10,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from jettison.network.event_time.watermarks import BatchMarks
-from jettison.plan.plan import Cells, Drop, Fate, Plan, Window
+from jettison.plan.drops.kind import Drop
+from jettison.plan.drops.window import Cells, Fate
+from jettison.plan.plan import Plan
 from jettison.plan.reasons import with_windows_decided_earlier
 from jettison.plan.windows.decisions import Decision, WindowDecisions
 from jettison.plan.windows.fates import Schedule, Segment, extend, forget
@@ -51,7 +53,7 @@ def most_without_closing(
         shares = {name: fate.drop_share for name, fate in plan.fates.items()}
     for name in shares.keys() if names is None else names:
         shares[name] = min(shares[name], decisions.by_aggregate[name].most_drop_share)
-    others = {} if plan is None else {arc: drop for arc, drop in plan.drops.items() if not isinstance(drop, Window)}
+    others = {} if plan is None else {arc: drop for arc, drop in plan.drops.items() if drop.judges != "window"}
     return {**others, **decisions.arcs.drops(decisions.fates(shares), decisions.keeps(shares))}
 
 
@@ -84,7 +86,7 @@ def scheduled(decisions: WindowDecisions, plan: Plan, before: Mapping[str, Fate]
             fate = _extended(decision, old, asked.get(name), together, *times)
             if any(segment.drop_share > 0 for each in _lists(fate.schedule) for segment in each):
                 fates[name] = fate
-    others = {arc: drop for arc, drop in plan.drops.items() if not isinstance(drop, Window)}
+    others = {arc: drop for arc, drop in plan.drops.items() if drop.judges != "window"}
     drops = {**others, **window_drops(decisions.graph, decisions, fates)}
     reason = with_windows_decided_earlier(plan.reason) if drops and not plan.sheds else plan.reason
     if closed(plan):

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from jettison.network.graph import Graph, arc_head
+from jettison.plan.drops.kind import Drop
+from jettison.plan.drops.stratified import LEAST_ROWS, Stratified, allocate
 from jettison.plan.placement.strata import strata_at
-from jettison.plan.plan import Drop, Plan
-from jettison.plan.stratified import LEAST_ROWS, Stratified, allocate
+from jettison.plan.plan import Plan
 from jettison.statistics.groups import GroupSizes
 
 
@@ -19,7 +20,7 @@ def stratified(graph: Graph, plan: Plan, sizes: GroupSizes, batch_us: Mapping[st
 
     Where the sizes of groups are not known yet all have the same share.
     """
-    if not any(isinstance(drop, Stratified) for drop in plan.drops.values()):
+    if not any(drop.judges == "group" for drop in plan.drops.values()):
         return plan
     filled: dict[str, Stratified] = {}
     for arc in graph.arcs:

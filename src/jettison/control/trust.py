@@ -19,7 +19,7 @@ from jettison.network.windows.slice_groups import waits_above
 from jettison.plan.certify import planned_load_us
 from jettison.plan.floors import floor_at
 from jettison.plan.placement.join_keys import by_chance
-from jettison.plan.plan import Drop, Plan, Semantic
+from jettison.plan.plan import Plan
 from jettison.plan.predictions import claimed
 from jettison.plan.problem import Problem
 from jettison.statistics.passing import contradicts
@@ -57,7 +57,7 @@ class Trust:
 
         `expected` are the rows that outputs were to get, by what filters passed of every value before.
         """
-        by_value = [arc for arc, drop in plan.drops.items() if isinstance(drop, Semantic) and arc not in plan.stale]
+        by_value = [arc for arc, drop in plan.drops.items() if drop.judges == "value" and arc not in plan.stale]
         if by_value:
             self._judge(plan, sample, by_value, expected or {})
         elif self.batches_by_chance > 0 and plan.drops:

@@ -17,7 +17,8 @@ from jettison.experiments.support.kafka_runs import running_broker
 from jettison.experiments.support.producer import fill
 from jettison.experiments.support.workload import taxi_network
 from jettison.network.kafka import Kafka
-from jettison.plan.plan import Plan, Random
+from jettison.plan.drops.random import Random
+from jettison.plan.plan import Plan
 from jettison.spark.read.kafka import read_between
 from jettison.spark.run.batch import BatchRunner
 from jettison.spark.run.session import local_session

@@ -36,7 +36,8 @@ from jettison.experiments.harness import Result, Say
 from jettison.experiments.support.by_hand import ByHand, shapes_of
 from jettison.experiments.support.trip_files import FIRST_US, SCHEMA, TripFiles
 from jettison.network.declare import Network, Stream
-from jettison.plan.plan import Fate, Plan
+from jettison.plan.drops.window import Fate
+from jettison.plan.plan import Plan
 from jettison.plan.windows.fates import BEGINNING, Schedule, Segment
 from jettison.plan.windows.window_arcs import WindowArcs
 from jettison.spark.run.session import local_session

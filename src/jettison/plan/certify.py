@@ -10,11 +10,12 @@ import numpy.typing as npt
 
 from jettison.errors import PlanError
 from jettison.network.graph import Graph
+from jettison.plan.drops.kind import pass_shares
+from jettison.plan.drops.semantic import Semantic
 from jettison.plan.floors import below_floor, floors
 from jettison.plan.placement.locations import drop_arcs
-from jettison.plan.plan import Plan, Random, Semantic, Window, keeps_of
+from jettison.plan.plan import Plan
 from jettison.plan.problem import Problem
-from jettison.plan.stratified import Stratified
 from jettison.plan.windows.decisions import decisions_of
 from jettison.statistics.load import flows
 from jettison.statistics.spread import flows_by_value
@@ -26,7 +27,7 @@ _TOLERANCE = 1e-6
 
 def kept_flows(problem: Problem, plan: Plan) -> dict[str, Vector]:
     """Tuples that pass each arc's drop: in all, or by cell where tuples of different value are told apart."""
-    keeps = keeps_of(plan.drops)
+    keeps = pass_shares(plan.drops)
     if problem.graph.tracks.all:
         return flows_by_value(problem.graph, problem.profile, problem.rows, keeps, problem.spread)
     shares = {arc: keep for arc, keep in keeps.items() if isinstance(keep, float | int)}
@@ -43,11 +44,11 @@ def planned_load_us(problem: Problem, plan: Plan) -> float:
     )
     judged = 0.0
     for arc, drop in plan.drops.items():
-        if isinstance(drop, Window) and arc not in drop_arcs(problem.graph):
+        if drop.judges == "window" and arc not in drop_arcs(problem.graph):
             continue  # results are few, and what is judged again further down was judged above
         if drop.keep > 0:  # a drop that keeps nothing does not judge: its branch is not run at all
             arriving = _arriving(problem, plan, kept, arc)
-            look_us = problem.profile.look_us.get(arc, 0.0) if isinstance(drop, Semantic | Stratified) else 0.0
+            look_us = problem.profile.look_us.get(arc, 0.0) if drop.judges in ("value", "group") else 0.0
             judged += (problem.profile.drop_us + look_us) * arriving
     return problem.unavoidable_us + work + judged
 
@@ -55,7 +56,7 @@ def planned_load_us(problem: Problem, plan: Plan) -> float:
 def _arriving(problem: Problem, plan: Plan, kept: Mapping[str, Vector], arc: str) -> float:
     """Tuples that come to a drop."""
     drop = plan.drops[arc]
-    if isinstance(drop, Random):
+    if drop.judges == "chance":
         return float(kept[arc].sum()) / drop.keep
     others = {other: each for other, each in plan.drops.items() if other != arc}
     return float(kept_flows(problem, replace(plan, drops=others))[arc].sum())
@@ -103,7 +104,7 @@ def certify(problem: Problem, plan: Plan, *, within_budget: bool = True) -> None
     """
     allowed = drop_arcs(problem.graph)
     for arc in plan.drops:
-        if isinstance(plan.drops[arc], Window):
+        if plan.drops[arc].judges == "window":
             continue  # those stand where needs change
         if arc not in allowed:
             raise PlanError(f"a drop stands on arc {arc!r}; allowed are inputs and splits: {', '.join(allowed)}.")
@@ -141,7 +142,7 @@ def _check_windows(problem: Problem, plan: Plan) -> None:
     decisions = decisions_of(problem.graph)
     decisions.arcs.check(plan)
     for arc, drop in plan.drops.items():
-        if not isinstance(drop, Window) and not decisions.by_chance(arc):
+        if drop.judges != "window" and not decisions.by_chance(arc):
             raise PlanError(f"the drop on arc {arc!r} makes windows of what is left, whose results must be right.")
     for name, fate in plan.fates.items():
         decision = decisions.by_aggregate.get(name)

@@ -18,7 +18,9 @@ import numpy.typing as npt
 from jettison.network.graph import Graph, arc_head
 from jettison.network.operators import Apply, Join, Source, Where
 from jettison.network.windows.slice_groups import results_above, waits_above
-from jettison.plan.plan import Keep, Plan, Semantic, Window, keeps_of
+from jettison.plan.drops.kind import PassShare, pass_shares
+from jettison.plan.drops.semantic import Semantic
+from jettison.plan.plan import Plan
 from jettison.statistics.passing import contradicts
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample
@@ -59,8 +61,8 @@ def counted_shares(
     counted = _carried(graph, profile, _spreads(graph, plan, sample), passes or {})
     rows = {name: float(count) for name, count in sample.rows_in.items()}
     spread = Spread(graph, counted)
-    by_window = {arc for arc, drop in plan.drops.items() if isinstance(drop, Window)}
-    keeps: dict[str, Keep] = {}
+    by_window = {arc for arc, drop in plan.drops.items() if drop.judges == "window"}
+    keeps: dict[str, PassShare] = {}
     order = {operator.name: number for number, operator in enumerate(graph.operators)}
     for arc in sorted(plan.arcs, key=lambda arc: order[arc.rpartition(">")[0] or arc]):
         if arc not in by_window:
@@ -149,7 +151,7 @@ def _spreads(graph: Graph, plan: Plan, sample: BatchSample) -> dict[str, tuple[f
                 spread = counted_spread(track, seen)
                 if spread is not None:
                     found[f"{name}.{column}"] = tuple(map(float, spread))
-    by_value = {arc for arc, drop in plan.drops.items() if isinstance(drop, Semantic)}
+    by_value = {arc for arc, drop in plan.drops.items() if drop.judges == "value"}
     for arc, seen in sample.before.items():
         tail, inner, _ = arc.rpartition(">")
         at = graph.tracks.at(arc)
@@ -164,15 +166,15 @@ def _counted(
     graph: Graph,
     profile: Profile,
     rows: dict[str, float],
-    above: dict[str, Keep],
+    above: dict[str, PassShare],
     arc: str,
     plan: Plan,
     sample: BatchSample,
     spread: Spread,
-) -> Keep:
+) -> PassShare:
     """What passed the drop on an arc, by cell where it judged by value."""
     drop = plan.drops.get(arc)
-    planned = () if drop is None else keeps_of({arc: drop})[arc]
+    planned = () if drop is None else pass_shares({arc: drop})[arc]
     came, kept = sample.arcs.get(arc, (0, 0))
     if came == 0:
         return planned or 1.0

@@ -20,7 +20,8 @@ import numpy.typing as npt
 from jettison.network.event_time.watermarks import BatchMarks
 from jettison.network.graph import Graph
 from jettison.plan.counted import counted_shares
-from jettison.plan.plan import Fate, Plan, Semantic, Window
+from jettison.plan.drops.window import Fate, Window
+from jettison.plan.plan import Plan
 from jettison.plan.windows.decisions import decisions_of
 from jettison.plan.windows.fates import kept
 from jettison.statistics.load import flows
@@ -48,7 +49,7 @@ def delivered(graph: Graph, plan: Plan, sample: BatchSample, profile: Profile | 
     The plan meant to keep 50 %, and 48 of 100 tuples passed:
 
     >>> from jettison.network import Network
-    >>> from jettison.plan.plan import Random
+    >>> from jettison.plan.drops.random import Random
     >>> net = Network("one"); net.source("s", "x int").where("x > 0", name="w").output("o")
     >>> sample = BatchSample(0, 0.0, 1000.0, 900.0, {"s": 100}, {"s": (100, 48)})
     >>> delivered(net.graph, Plan({"s": Random(0.5)}, delivered={"o": 0.5}), sample)
@@ -85,7 +86,7 @@ def _ratio(part: float, whole: float, otherwise: float = 1.0) -> float:
 
 
 def _by_value(plan: Plan) -> bool:
-    return any(isinstance(drop, Semantic) for drop in plan.drops.values())
+    return any(drop.judges == "value" for drop in plan.drops.values())
 
 
 def _keeps(
@@ -145,7 +146,7 @@ def windows_of_batch(
     >>> from jettison.network import Network
     >>> from jettison.network.event_time.watermarks import Mark
     >>> from jettison.plan.windows.fates import Schedule, Segment
-    >>> from jettison.plan.plan import Fate
+    >>> from jettison.plan.drops.window import Fate
     >>> net = Network("taxi"); trips = net.source("trips", "at timestamp", event_time="at")
     >>> trips.window("1 minute").agg(n="count(*)", name="busy").output("out")
     >>> marks = BatchMarks(net.graph, {"busy": Mark(1_200_000_000, 600_000_000)})

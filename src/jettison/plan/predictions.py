@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from jettison.plan.certify import delivered_shares, planned_load_us, utility_of, worth_shares
+from jettison.plan.drops.kind import Drop
+from jettison.plan.drops.random import Random
 from jettison.plan.floors import floor_at, floors
 from jettison.plan.placement.join_keys import by_chance
 from jettison.plan.placement.ladder import LOWEST_KEEP_SHARE
 from jettison.plan.placement.strata import estimates_below
-from jettison.plan.plan import Drop, Infeasible, Plan, Random
+from jettison.plan.plan import Infeasible, Plan
 from jettison.plan.problem import Problem
 from jettison.plan.windows.decisions import decisions_of
 

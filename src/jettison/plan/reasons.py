@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from jettison.plan.plan import Plan, Window
+from jettison.plan.drops.window import Window
+from jettison.plan.plan import Plan
 
 WINDOWS_EARLIER = "windows decided earlier"
 """The fate of a window never changes: rows of windows that an earlier plan dropped go while no new ones are dropped."""
@@ -55,7 +56,8 @@ _BEGINNINGS = {
 def reason_on(plan: Plan, arc: str) -> str:
     """Why a plan drops rows on an arc: stale rows alone, windows that an earlier plan has decided, else its reason.
 
-    >>> from jettison.plan.plan import Fate, Random
+    >>> from jettison.plan.drops.random import Random
+    >>> from jettison.plan.drops.window import Fate
     >>> plan = Plan({"busy>out": Window({"busy": Fate(60_000_000, drop_share=0.0)}, 0.5, of="busy"),
     ...              "trips": Random(0.5)}, reason="overload", stale={"trips>board": 100.0})
     >>> [reason_on(plan, arc) for arc in ("busy>out", "trips", "trips>board")]

@@ -16,7 +16,7 @@ def would_shed(graph: Graph, profile: Profile, plan: Plan, rows: Mapping[str, fl
     On the arcs of sources these are counted rows; behind them, as many as selectivities tell.
 
     >>> from jettison.network import Source, Where, Output
-    >>> from jettison.plan.plan import Random
+    >>> from jettison.plan.drops.random import Random
     >>> graph = Graph("flat", (Source("s", (("a", "int"),)), Where("w", ("s",), "a > 0"), Output("o", ("w",))))
     >>> plan = Plan({"s": Random(0.8), "w>o": Random(0.5)})
     >>> would_shed(graph, Profile({}, {"w": 0.5}), plan, {"s": 1000})

@@ -17,7 +17,7 @@ from jettison.errors import NetworkError
 from jettison.network.columns.value_tracks import Track
 from jettison.network.graph import Graph
 from jettison.network.operators import Apply, Join, Where
-from jettison.plan.plan import Drop, Semantic
+from jettison.plan.drops.kind import Drop
 from jettison.statistics.profile import Profile
 from jettison.statistics.spread import Spread
 
@@ -94,14 +94,14 @@ class Cells:
 
         A drop by key keeps whole keys; keys are not followed, so it is a share of every cell.
         """
-        if not isinstance(drop, Semantic):
+        if drop.judges != "value" or not isinstance(drop.passes, tuple):
             return np.full(self.count, drop.keep)
         at = self._graph.tracks.at(arc)
-        if at is None or at[0].cells != len(drop.keeps):
+        if at is None or at[0].cells != len(drop.passes):
             raise NetworkError(
-                f"a drop by the value of {drop.column!r} stands on arc {arc!r}, where tuples are not told apart by it."
+                f"a drop{drop.named} stands on arc {arc!r}, where tuples are not told apart by that value."
             )
-        return self._over(at[0], np.asarray(drop.keeps), 1.0)
+        return self._over(at[0], np.asarray(drop.passes), 1.0)
 
     def along(self, track: Track, counts: Vector) -> Vector:
         """Counts by cell of one track."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from jettison.network.graph import Graph
 from jettison.network.operators import Output, Source
-from jettison.plan.plan import Plan, Semantic
+from jettison.plan.plan import Plan
 from jettison.sim.account import Account
 from jettison.sim.arrivals import Arrivals
 from jettison.sim.cells import Cells, Vector
@@ -86,7 +86,7 @@ class Machine:
         for arc, drop in plan.drops.items():
             keeps = self.cells.keeps(drop, arc)
             judging_us = self.truth.drop_us
-            if isinstance(drop, Semantic):
+            if drop.judges == "value":
                 judging_us += self.truth.look_us.get(arc, 0.0)
             gates[arc] = Gate(keeps, drop.keep, judging_us if keeps.any() else 0.0)
         return gates

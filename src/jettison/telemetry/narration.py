@@ -34,7 +34,7 @@ class Line:
 class Narrator:
     """Remembers what was said last.
 
-    >>> from jettison.plan.plan import Random
+    >>> from jettison.plan.drops.random import Random
     >>> narrator = Narrator(budget_ms=900.0)
     >>> full, half = Plan(delivered={"fares": 1.0}), Plan({"trips": Random(0.5)}, "overload", 3.0, {"fares": 0.5})
     >>> [line.text for line in narrator.after(BatchSample(1, 0.0, 1000.0, 500.0, {"trips": 100}), full, None)]

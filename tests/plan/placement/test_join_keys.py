@@ -7,8 +7,11 @@ import pytest
 from jettison.control.loop import Controller, Settings
 from jettison.network import Graph, Network, QoS, Value
 from jettison.plan.certify import certify, delivered_shares, plan_utility
+from jettison.plan.drops.by_key import ByKey
+from jettison.plan.drops.random import Random
+from jettison.plan.drops.semantic import Semantic
 from jettison.plan.placement.join_keys import droppable, key_at
-from jettison.plan.plan import ByKey, Plan, Random, Semantic
+from jettison.plan.plan import Plan
 from jettison.plan.problem import Problem
 from jettison.plan.shedders.registry import SHEDDERS
 from jettison.plan.shedders.road_map import RoadMapShedder, build_road_map

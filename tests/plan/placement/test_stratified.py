@@ -11,14 +11,15 @@ from jettison.control.loop import Controller, Settings
 from jettison.control.strata import stratified
 from jettison.errors import PlanError
 from jettison.plan.certify import certify
+from jettison.plan.drops.random import Random
+from jettison.plan.drops.stratified import MOST_GROUPS, Stratified, allocate
 from jettison.plan.placement.join_keys import droppable
 from jettison.plan.placement.strata import strata_at
-from jettison.plan.plan import Infeasible, Plan, Random
+from jettison.plan.plan import Infeasible, Plan
 from jettison.plan.problem import Problem
 from jettison.plan.shedders.admission import ADMISSION
 from jettison.plan.shedders.registry import shedder_named
 from jettison.plan.shedders.road_map import RoadMapShedder, build_road_map
-from jettison.plan.stratified import MOST_GROUPS, Stratified, allocate
 from jettison.sim import simulate
 from jettison.statistics.groups import GroupSizes
 from jettison.statistics.profile import Profile

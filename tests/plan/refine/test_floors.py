@@ -17,8 +17,12 @@ from jettison.network import Graph, Output
 from jettison.network.operators import StreamJoin
 from jettison.network.render import as_text
 from jettison.plan.certify import certify
+from jettison.plan.drops.by_key import ByKey
+from jettison.plan.drops.random import Random
+from jettison.plan.drops.semantic import Semantic
+from jettison.plan.drops.window import Window
 from jettison.plan.floors import plan_accuracies
-from jettison.plan.plan import ByKey, Infeasible, Plan, Random, Semantic, Window
+from jettison.plan.plan import Infeasible, Plan
 from jettison.plan.predictions import claimed
 from jettison.plan.problem import Problem
 from jettison.plan.refine.floor_repair import hold_floors

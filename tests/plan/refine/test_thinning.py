@@ -9,9 +9,10 @@ import pytest
 
 from jettison.network import Network, QoS
 from jettison.network.operators import Aggregate
-from jettison.plan.plan import Plan, Random
+from jettison.plan.drops.random import Random
+from jettison.plan.drops.stratified import Stratified
+from jettison.plan.plan import Plan
 from jettison.plan.refine.thinning import MOST_ENTRIES, GroupShares, Thinned, shares_above, thinned_after, touching
-from jettison.plan.stratified import Stratified
 
 pytestmark = pytest.mark.core
 

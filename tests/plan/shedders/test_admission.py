@@ -12,7 +12,8 @@ from tests.networks import Case, dags, steady
 
 from jettison.network import Network
 from jettison.plan.certify import certify, planned_load_us
-from jettison.plan.plan import Infeasible, Plan, Random
+from jettison.plan.drops.random import Random
+from jettison.plan.plan import Infeasible, Plan
 from jettison.plan.problem import Problem, Shedder
 from jettison.plan.shedders.admission import ADMISSION, InputRandom, InputTopCost, InputUniform, InputUniformCost
 from jettison.statistics.profile import Profile

@@ -13,7 +13,9 @@ from tests.networks import Case, dags, steady, trees
 from jettison.errors import PlanError
 from jettison.network import Network, Output, QoS, Value
 from jettison.plan.certify import certify, worth_shares
-from jettison.plan.plan import Infeasible, Plan, Random, Semantic
+from jettison.plan.drops.random import Random
+from jettison.plan.drops.semantic import Semantic
+from jettison.plan.plan import Infeasible, Plan
 from jettison.plan.problem import Problem
 from jettison.plan.shedders.road_map import RoadMapShedder, build_road_map
 from jettison.statistics.profile import Profile

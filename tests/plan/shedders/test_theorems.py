@@ -10,9 +10,10 @@ from tests.networks import Case, all_plans, dags, figure_3_3, steady, trees, wor
 
 from jettison.network import Graph, Network, QoS
 from jettison.plan.certify import delivered_shares, planned_load_us
+from jettison.plan.drops.random import Random
 from jettison.plan.placement.ladder import Ladder
 from jettison.plan.placement.locations import layout
-from jettison.plan.plan import Plan, Random
+from jettison.plan.plan import Plan
 from jettison.plan.problem import Problem
 from jettison.plan.shedders.greedy_steps import Steps
 from jettison.plan.shedders.road_map import build_road_map

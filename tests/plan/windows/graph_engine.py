@@ -16,7 +16,8 @@ from jettison.network.event_time.join_retention import horizon_us
 from jettison.network.event_time.progress import further, side_us
 from jettison.network.event_time.watermarks import BatchMarks, Mark
 from jettison.network.windows.slice_groups import slice_groups
-from jettison.plan.plan import Fate, Plan, Window
+from jettison.plan.drops.window import Fate, Window
+from jettison.plan.plan import Plan
 from jettison.plan.refine.window_lookahead import for_batch
 from jettison.plan.windows.fates import keep
 from jettison.plan.windows.window_arcs import WindowArcs

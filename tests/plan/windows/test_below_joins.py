@@ -17,7 +17,8 @@ import jettison as jt
 from jettison.control.schedules import scheduled
 from jettison.network.event_time.watermarks import BatchMarks, Mark
 from jettison.plan.certify import certify
-from jettison.plan.plan import Fate, Plan, Window
+from jettison.plan.drops.window import Fate, Window
+from jettison.plan.plan import Plan
 from jettison.plan.problem import Problem
 from jettison.plan.shedders.admission import InputUniform
 from jettison.plan.shedders.road_map import RoadMapShedder, build_road_map

@@ -14,7 +14,9 @@ from jettison.control.loop import Controller, Settings
 from jettison.errors import PlanError
 from jettison.network.event_time.watermarks import BatchMarks
 from jettison.plan.certify import certify
-from jettison.plan.plan import Fate, Plan, Random, Window
+from jettison.plan.drops.random import Random
+from jettison.plan.drops.window import Fate, Window
+from jettison.plan.plan import Plan
 from jettison.plan.problem import Problem
 from jettison.plan.windows.decisions import WindowDecisions
 from jettison.plan.windows.fates import keep

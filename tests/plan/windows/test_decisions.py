@@ -10,7 +10,9 @@ from tests.networks import steady
 import jettison as jt
 from jettison.errors import NetworkError, PlanError
 from jettison.plan.certify import certify
-from jettison.plan.plan import Fate, Infeasible, Plan, Random, Window
+from jettison.plan.drops.random import Random
+from jettison.plan.drops.window import Fate, Window
+from jettison.plan.plan import Infeasible, Plan
 from jettison.plan.problem import Problem
 from jettison.plan.shedders.road_map import RoadMapShedder, build_road_map
 from jettison.plan.windows.decisions import WindowDecisions

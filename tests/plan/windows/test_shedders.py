@@ -10,7 +10,8 @@ from tests.networks import steady
 import jettison as jt
 from jettison.network.graph import Graph
 from jettison.plan.certify import certify
-from jettison.plan.plan import Infeasible, Plan, Window
+from jettison.plan.drops.window import Window
+from jettison.plan.plan import Infeasible, Plan
 from jettison.plan.predictions import everything
 from jettison.plan.problem import Problem, Shedder
 from jettison.plan.shedders.registry import SHEDDERS, shedder_named

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from tests.spark.running import ended
 
 import jettison as jt
-from jettison.plan.plan import Semantic
+from jettison.plan.drops.semantic import Semantic
 from jettison.statistics.profile import Profile
 
 pytestmark = pytest.mark.spark

@@ -17,8 +17,13 @@ import jettison as jt
 from jettison.network.operators import Source
 from jettison.network.windows.aggregates import KNOWN
 from jettison.network.windows.slice_groups import slice_groups
-from jettison.plan.plan import ByKey, Drop, Fate, Plan, Random, Semantic, Window
-from jettison.plan.stratified import Stratified
+from jettison.plan.drops.by_key import ByKey
+from jettison.plan.drops.kind import Drop
+from jettison.plan.drops.random import Random
+from jettison.plan.drops.semantic import Semantic
+from jettison.plan.drops.stratified import Stratified
+from jettison.plan.drops.window import Fate, Window
+from jettison.plan.plan import Plan
 from jettison.plan.windows.fates import Schedule, Segment, kept
 from jettison.plan.windows.need_bits import needed_bits
 from jettison.spark.compile import drops, group_sizes, pairs, raw_rows

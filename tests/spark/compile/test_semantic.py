@@ -13,7 +13,9 @@ from tests.spark import running
 from tests.spark.running import FREE, TRIGGER, ended, log_plans
 
 import jettison as jt
-from jettison.plan.plan import Plan, Random, Semantic
+from jettison.plan.drops.random import Random
+from jettison.plan.drops.semantic import Semantic
+from jettison.plan.plan import Plan
 from jettison.spark.compile.drops import cell
 from jettison.statistics.profile import Profile
 

@@ -21,7 +21,8 @@ from tests.spark import running
 from tests.spark.running import FREE, PATIENCE_S, START_US, TRIGGER, TRIPS, Expected, ended, pairs, taxi
 
 import jettison as jt
-from jettison.plan.plan import Plan, Random
+from jettison.plan.drops.random import Random
+from jettison.plan.plan import Plan
 from jettison.spark.checkpoint.checkpoint import Checkpoint
 from jettison.spark.read.generator import generate, generated
 from jettison.statistics.profile import Profile

@@ -14,7 +14,9 @@ from tests.spark.windowing import Hand, S, frame_of, source
 import jettison as jt
 from jettison.network import QoS, Value
 from jettison.network.graph import Graph
-from jettison.plan.plan import Fate, Plan, Semantic
+from jettison.plan.drops.semantic import Semantic
+from jettison.plan.drops.window import Fate
+from jettison.plan.plan import Plan
 from jettison.plan.windows.fates import Schedule, Segment, keep
 from jettison.plan.windows.window_arcs import WindowArcs
 from jettison.spark.compile.expression_cache import Known

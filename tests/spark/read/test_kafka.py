@@ -21,7 +21,8 @@ import jettison as jt
 from jettison.experiments.support.broker import Broker
 from jettison.experiments.support.producer import send
 from jettison.network.kafka import Kafka
-from jettison.plan.plan import Plan, Random
+from jettison.plan.drops.random import Random
+from jettison.plan.plan import Plan
 from jettison.spark.checkpoint.logs import PlanLog
 from jettison.spark.checkpoint.small_files import LocalFolder
 from jettison.spark.compile.drops import RECORD, identity_of, keeps

@@ -21,7 +21,9 @@ from tests.spark.running import FREE, TRIGGER, ended, scrape
 from tests.spark.windowing import Hand, S
 
 import jettison as jt
-from jettison.plan.plan import Fate, Plan, Random, Window
+from jettison.plan.drops.random import Random
+from jettison.plan.drops.window import Fate, Window
+from jettison.plan.plan import Plan
 from jettison.plan.windows.decisions import decisions_of
 from jettison.plan.windows.fates import Schedule, Segment, kept
 from jettison.spark.checkpoint.size import size_of

@@ -18,7 +18,8 @@ from tests.spark import running
 from tests.spark.running import FREE, TRIGGER, TRIPS, ended, taxi, until
 
 import jettison as jt
-from jettison.plan.plan import Plan, Random
+from jettison.plan.drops.random import Random
+from jettison.plan.plan import Plan
 from jettison.spark.checkpoint.checkpoint import Checkpoint
 from jettison.spark.run.job_descriptions import part
 from jettison.spark.run.run import Run

@@ -17,7 +17,8 @@ from tests.spark import running
 from tests.spark.running import FREE, TRIGGER, TRIPS, Expected, ended, pairs, same_trips, taxi
 
 import jettison as jt
-from jettison.plan.plan import Plan, Random
+from jettison.plan.drops.random import Random
+from jettison.plan.plan import Plan
 from jettison.spark.checkpoint.small_files import Folder, LocalFolder, open_folder, resolved
 from jettison.spark.read.offsets import batch_rows
 from jettison.spark.run.run import Run

@@ -13,7 +13,8 @@ from tests.spark.state.test_count_windows import AT, CALLS, KIND, TRIP, ZONE, co
 from tests.spark.windowing import Hand, Row, S, frame_of, plain, source, trips_of
 
 import jettison as jt
-from jettison.plan.plan import Plan, Random
+from jettison.plan.drops.random import Random
+from jettison.plan.plan import Plan
 from jettison.plan.windows.decisions import WindowDecisions
 from jettison.plan.windows.fates import keep
 from jettison.spark.compile.drops import identity_of, keeps

@@ -11,7 +11,7 @@ from tests.spark.running import TRIGGER, TRIPS, ended, logged_plans, same_trips,
 import jettison as jt
 from jettison.errors import StartError
 from jettison.network.durations import duration_ms
-from jettison.plan.stratified import Stratified
+from jettison.plan.drops.stratified import Stratified
 from jettison.spark.write.sinks import MemorySink
 from jettison.statistics.profile import Profile
 

@@ -18,8 +18,9 @@ import jettison as jt
 from jettison.errors import StartError
 from jettison.network.windows.estimate_context import Context, remembered
 from jettison.network.windows.estimates import WEIGHT
-from jettison.plan.plan import Plan, Random
-from jettison.plan.stratified import Stratified
+from jettison.plan.drops.random import Random
+from jettison.plan.drops.stratified import Stratified
+from jettison.plan.plan import Plan
 from jettison.spark.compile.compiler import Compiler
 from jettison.spark.compile.drops import group_hash, identity_of, keeps
 from jettison.spark.run.checks import check_keys

@@ -17,7 +17,10 @@ import jettison as jt
 from jettison.errors import CheckpointError, PlanError, SinkError, StartError
 from jettison.network import Graph, Source
 from jettison.network.event_time import join_retention
-from jettison.plan.plan import ByKey, Plan, Random, Semantic
+from jettison.plan.drops.by_key import ByKey
+from jettison.plan.drops.random import Random
+from jettison.plan.drops.semantic import Semantic
+from jettison.plan.plan import Plan
 from jettison.spark.checkpoint.small_files import LocalFolder
 from jettison.spark.compile.drops import keeps
 from jettison.spark.compile.expression_cache import Known

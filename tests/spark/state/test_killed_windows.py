@@ -19,7 +19,8 @@ from tests.spark.killed_driver import BATCHES, PATIENCE_S, PER_BATCH, STEP_S
 from tests.spark.running import ledger, logged_plans
 from tests.spark.windows.random_windows import Row, S, Stage, Unshed, random_batches, random_stages, unshed
 
-from jettison.plan.plan import Fate, Plan
+from jettison.plan.drops.window import Fate
+from jettison.plan.plan import Plan
 from jettison.plan.windows.fates import BITS, keep
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.long]

@@ -14,7 +14,8 @@ import pytest
 from jettison.errors import CheckpointError
 from jettison.network import Network, Stream
 from jettison.network.windows.slice_groups import slice_groups
-from jettison.plan.plan import Plan, Random
+from jettison.plan.drops.random import Random
+from jettison.plan.plan import Plan
 from jettison.spark.checkpoint import checkpoint
 from jettison.spark.checkpoint.sealed import read_sealed, write_sealed
 from jettison.spark.checkpoint.small_files import LocalFolder

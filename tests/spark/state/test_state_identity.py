@@ -17,7 +17,8 @@ from tests.spark.running import FREE, TRIGGER, ended, slowly
 from tests.spark.windowing import S
 
 import jettison as jt
-from jettison.plan.plan import Plan, Random
+from jettison.plan.drops.random import Random
+from jettison.plan.plan import Plan
 from jettison.spark.checkpoint.logs import Logged, PlanLog
 from jettison.spark.checkpoint.small_files import LocalFolder
 from jettison.spark.run.checks import check_compiles

@@ -9,7 +9,8 @@ from pyspark.sql import SparkSession
 from tests.spark.windowing import Hand, S, by_spark, frame_of, source, trips_of
 
 import jettison as jt
-from jettison.plan.plan import Plan, Random
+from jettison.plan.drops.random import Random
+from jettison.plan.plan import Plan
 from jettison.spark.compile.drops import identity_of, keeps
 from jettison.spark.run import calibration
 

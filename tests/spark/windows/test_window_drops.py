@@ -17,7 +17,8 @@ import jettison as jt
 from jettison.control.compensation import Decided
 from jettison.control.loop import Controller, Settings
 from jettison.network.event_time.lookahead import Sight
-from jettison.plan.plan import Fate, Plan, Window
+from jettison.plan.drops.window import Fate, Window
+from jettison.plan.plan import Plan
 from jettison.plan.refine.window_lookahead import for_batch
 from jettison.plan.windows.decisions import decisions_of
 from jettison.plan.windows.fates import Schedule, Segment, extend, keep

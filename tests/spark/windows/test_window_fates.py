@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from jettison.plan.plan import Fate
+from jettison.plan.drops.window import Fate
 from jettison.plan.windows.fates import BITS, Schedule, Segment, extend, keep
 from jettison.plan.windows.xxhash64 import hash_of_longs, hash_of_text
 from jettison.spark.compile.drops import is_kept

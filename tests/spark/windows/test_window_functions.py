@@ -13,7 +13,8 @@ from tests.spark.windowing import Hand, Row, S, by_spark, frame_of, source, trip
 import jettison as jt
 from jettison.errors import CheckpointError, StartError
 from jettison.network.windows.aggregates import KNOWN
-from jettison.plan.plan import Plan, Random
+from jettison.plan.drops.random import Random
+from jettison.plan.plan import Plan
 
 pytestmark = pytest.mark.spark
 

@@ -14,7 +14,8 @@ import jettison as jt
 from jettison.control.schedules import scheduled
 from jettison.errors import StartError
 from jettison.network.event_time.watermarks import BatchMarks, Mark
-from jettison.plan.plan import Fate, Plan, Window
+from jettison.plan.drops.window import Fate, Window
+from jettison.plan.plan import Plan
 from jettison.plan.problem import Problem
 from jettison.plan.refine.window_lookahead import for_batch
 from jettison.plan.windows.decisions import decisions_of

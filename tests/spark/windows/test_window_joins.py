@@ -19,7 +19,8 @@ import jettison as jt
 from jettison.control.compensation import Decided
 from jettison.control.loop import Controller
 from jettison.control.schedules import scheduled
-from jettison.plan.plan import Fate, Plan, Window
+from jettison.plan.drops.window import Fate, Window
+from jettison.plan.plan import Plan
 from jettison.plan.windows.decisions import decisions_of
 from jettison.plan.windows.fates import keep
 from jettison.spark.checkpoint.small_files import LocalFolder

@@ -32,7 +32,9 @@ from jettison.experiments.harness import Say
 from jettison.experiments.support.by_hand import ByHand, shapes_of
 from jettison.experiments.support.trip_files import TripFiles
 from jettison.network.declare import Network
-from jettison.plan.plan import Fate, Plan, Random
+from jettison.plan.drops.random import Random
+from jettison.plan.drops.window import Fate
+from jettison.plan.plan import Plan
 from jettison.plan.windows.fates import BEGINNING, Schedule, Segment
 from jettison.plan.windows.window_arcs import WindowArcs
 

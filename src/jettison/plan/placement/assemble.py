@@ -8,10 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from jettison.network.graph import Graph
+from jettison.plan.drops.kind import Drop
+from jettison.plan.drops.random import Random
+from jettison.plan.drops.semantic import Semantic
 from jettison.plan.placement.join_keys import by_chance
 from jettison.plan.placement.locations import Layout
 from jettison.plan.placement.strata import estimates_below
-from jettison.plan.plan import Drop, Random, Semantic
 
 Vector = npt.NDArray[np.float64]
 

@@ -12,10 +12,12 @@ from collections.abc import Container
 from jettison.network.columns.lineage import origins
 from jettison.network.graph import Graph, arc_head, arc_name
 from jettison.network.operators import StreamJoin
+from jettison.plan.drops.by_key import ByKey
+from jettison.plan.drops.kind import Drop
+from jettison.plan.drops.random import Random
+from jettison.plan.drops.stratified import Stratified
 from jettison.plan.placement.ladder import LOWEST_KEEP_SHARE
 from jettison.plan.placement.strata import estimates_below, strata_at
-from jettison.plan.plan import ByKey, Drop, Random
-from jettison.plan.stratified import Stratified
 from jettison.plan.windows.decisions import decisions_of
 
 SEED = "key"

@@ -10,9 +10,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from jettison.network.graph import Graph, arc_head
+from jettison.plan.drops.kind import Drop
+from jettison.plan.drops.semantic import Semantic
+from jettison.plan.drops.window import Window
 from jettison.plan.floors import below_floor, floors, plan_accuracies
 from jettison.plan.placement.join_keys import by_chance, joins_below
-from jettison.plan.plan import Drop, Infeasible, Plan, Semantic, Window
+from jettison.plan.plan import Infeasible, Plan
 from jettison.plan.predictions import claimed, not_enough, over_budget_us
 from jettison.plan.problem import Problem
 from jettison.plan.windows.decisions import decisions_of
@@ -35,7 +38,7 @@ def hold_floors(
     arrived, where those of the problem are fewer.
 
     >>> from jettison.network import Network, QoS
-    >>> from jettison.plan.plan import Random
+    >>> from jettison.plan.drops.random import Random
     >>> from jettison.statistics.profile import Profile
     >>> net = Network("one")
     >>> net.source("s", "x int").where("x > 0", name="w").output("o", qos=QoS(min_accuracy=0.3))

@@ -20,8 +20,9 @@ from typing import Any
 from jettison.network.columns.lineage import origins
 from jettison.network.graph import Graph, arc_name
 from jettison.network.operators import Aggregate
-from jettison.plan.plan import Plan, Random
-from jettison.plan.stratified import Stratified
+from jettison.plan.drops.random import Random
+from jettison.plan.drops.stratified import Stratified
+from jettison.plan.plan import Plan
 
 MOST_ENTRIES = 4
 """If there are more, the two oldest become one: an entry may hold the shares of a thousand groups."""

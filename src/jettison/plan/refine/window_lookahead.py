@@ -17,7 +17,9 @@ import numpy as np
 
 from jettison.errors import PlanError
 from jettison.network.event_time.watermarks import BatchMarks
-from jettison.plan.plan import Drop, Fate, Plan, Window
+from jettison.plan.drops.kind import Drop
+from jettison.plan.drops.window import Fate, Window
+from jettison.plan.plan import Plan
 from jettison.plan.windows.fates import Segment, kept
 from jettison.plan.windows.group_gaps import column_at
 from jettison.plan.windows.need_bits import Needed, needed_bits, together

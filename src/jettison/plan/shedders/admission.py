@@ -20,9 +20,10 @@ import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from jettison.plan.drops.kind import Drop
 from jettison.plan.floors import floor_at
 from jettison.plan.placement.join_keys import by_chance, droppable
-from jettison.plan.plan import Drop, Infeasible, Plan
+from jettison.plan.plan import Infeasible, Plan
 from jettison.plan.predictions import OVERLOAD, WITHIN_BUDGET, claimed, not_enough, over_budget_us
 from jettison.plan.problem import Problem, Shedder
 from jettison.plan.refine.floor_repair import with_floors

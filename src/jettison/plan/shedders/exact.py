@@ -19,12 +19,13 @@ from dataclasses import dataclass
 
 from jettison.network.graph import Graph
 from jettison.plan.certify import utility_of
+from jettison.plan.drops.kind import Drop
 from jettison.plan.floors import floors
 from jettison.plan.placement.assemble import drops_by_value
 from jettison.plan.placement.join_keys import by_chance
 from jettison.plan.placement.ladder import LOWEST_KEEP_SHARE
 from jettison.plan.placement.locations import Layout, layout
-from jettison.plan.plan import Drop, Infeasible, Plan
+from jettison.plan.plan import Infeasible, Plan
 from jettison.plan.predictions import OVERLOAD, WITHIN_BUDGET, claimed, everything, not_enough, over_budget_us
 from jettison.plan.problem import Problem
 from jettison.plan.refine.floor_repair import hold_floors, with_floors

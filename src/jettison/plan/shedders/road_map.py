@@ -26,12 +26,14 @@ import numpy.typing as npt
 
 from jettison.network.graph import Graph
 from jettison.plan.certify import utility_of
+from jettison.plan.drops.kind import Drop
+from jettison.plan.drops.window import Window
 from jettison.plan.floors import floors
 from jettison.plan.placement.assemble import placed
 from jettison.plan.placement.join_keys import by_key_alone, droppable, joins_below
 from jettison.plan.placement.ladder import Ladder, ladder_for
 from jettison.plan.placement.locations import Layout, layout
-from jettison.plan.plan import Drop, Infeasible, Plan, Window
+from jettison.plan.plan import Infeasible, Plan
 from jettison.plan.predictions import OVERLOAD, WITHIN_BUDGET, claimed, not_enough, over_budget_us
 from jettison.plan.problem import Problem
 from jettison.plan.refine.floor_repair import with_floors

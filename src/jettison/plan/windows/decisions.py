@@ -20,7 +20,7 @@ from functools import cached_property
 
 from jettison.network.graph import Graph, arc_head
 from jettison.network.operators import Aggregate, CountAggregate, Output, StreamJoin
-from jettison.plan.plan import Fate
+from jettison.plan.drops.window import Fate
 from jettison.plan.windows.fates import Schedule, extend, most_drop_share
 from jettison.plan.windows.window_arcs import WindowArcs
 

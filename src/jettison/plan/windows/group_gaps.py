@@ -13,7 +13,7 @@ from jettison.errors import NetworkError
 from jettison.network.columns.lineage import origins
 from jettison.network.graph import Graph, arc_head
 from jettison.network.operators import Aggregate, Operator, Output
-from jettison.plan.plan import Cells
+from jettison.plan.drops.window import Cells
 from jettison.plan.windows.decisions import decisions_of
 from jettison.plan.windows.fates import most_drop_share
 

@@ -18,7 +18,9 @@ import numpy as np
 from jettison.network.columns.value_tracks import Track
 from jettison.network.graph import Graph, arc_head
 from jettison.network.operators import Aggregate, Output
-from jettison.plan.plan import Cells, Drop, Fate, Plan, Window
+from jettison.plan.drops.kind import Drop
+from jettison.plan.drops.window import Cells, Fate, Window
+from jettison.plan.plan import Plan
 from jettison.plan.predictions import claimed
 from jettison.plan.problem import Problem
 from jettison.plan.windows.decisions import WindowDecisions, decisions_of
@@ -110,7 +112,7 @@ def told_apart(
         fates[name] = replace(fate, cells=Cells(track.columns[name], track.bounds, shares))
     if fates == plan.fates:
         return plan
-    others = {arc: drop for arc, drop in plan.drops.items() if not isinstance(drop, Window)}
+    others = {arc: drop for arc, drop in plan.drops.items() if drop.judges != "window"}
     drops: dict[str, Drop] = {**others, **window_drops(graph, decisions, fates)}
     if plan.stale:  # its claims are about what is not stale
         return replace(plan, drops=drops)

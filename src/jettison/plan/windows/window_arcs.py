@@ -23,7 +23,8 @@ from jettison.network.graph import Graph, arc_head, arc_name
 from jettison.network.operators import Aggregate, Apply, CountAggregate, Output, StreamJoin
 from jettison.network.windows.count_windows import CountSpec
 from jettison.network.windows.slice_groups import results_above, slice_groups
-from jettison.plan.plan import Fate, Plan, Window
+from jettison.plan.drops.window import Fate, Window
+from jettison.plan.plan import Plan
 from jettison.plan.windows.needs import Needs, WinDrop, before_join, needed_intervals, rounded, through, union
 
 FINEST = 60

@@ -39,7 +39,9 @@ from jettison.network.operators import (
 from jettison.network.windows.estimated_aggregates import weighed
 from jettison.network.windows.estimates import WEIGHT
 from jettison.network.windows.slice_groups import SliceGroup, slice_groups
-from jettison.plan.plan import Plan, Semantic, Window
+from jettison.plan.drops.semantic import Semantic
+from jettison.plan.drops.window import Window
+from jettison.plan.plan import Plan
 from jettison.spark.compile.drops import (
     ALL,
     HIDDEN,

@@ -11,12 +11,19 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from typing import Any, TypeVar
 
+from jettison.errors import PlanError
 from jettison.network.columns.schema import quoted
 from jettison.network.windows.estimates import WEIGHT
 from jettison.network.windows.time_windows import START
-from jettison.plan.plan import ByKey, Cells, Drop, Fate, Plan, Random, Semantic, Window
-from jettison.plan.stratified import Stratified
+from jettison.plan.drops.by_key import ByKey
+from jettison.plan.drops.kind import Drop
+from jettison.plan.drops.random import Random
+from jettison.plan.drops.semantic import Semantic
+from jettison.plan.drops.stratified import Stratified
+from jettison.plan.drops.window import Cells, Fate, Window
+from jettison.plan.plan import Plan
 from jettison.plan.windows.even_spacing import UNIT
 from jettison.plan.windows.fates import BEGINNING, BITS, Segment
 from jettison.plan.windows.need_bits import WORD_BITS, Needed
@@ -38,8 +45,18 @@ ALL = "true"
 RECORD = ("_jt_topic", "_jt_partition", "_jt_offset")
 """What identifies a record of Kafka, in the columns of a stream that is read from there."""
 
+NONE = "false"
+"""The condition that no row meets."""
+
 _BITS = 20
 _WHOLE = 1 << _BITS
+
+Column = Callable[[str], str]
+"""A column's SQL, by its name."""
+Kind = TypeVar("Kind", bound=Drop)
+Filter = Callable[[str, Kind, Column], str]
+"""The condition under which a row passes, of an arc, a drop of one kind, and the SQL of columns."""
+_FILTERS: dict[type[Drop], Filter[Any]] = {}
 
 
 def arc_seed(arc: str) -> int:
@@ -68,31 +85,74 @@ def placeable(time: str) -> str:
     return f"coalesce({moment} >= {FIRST_US}L AND {moment} < {END_US}L, false)"
 
 
-def keeps(arc: str, drop: Drop, column: Callable[[str], str] = quoted) -> str:
+def filters(kind: type[Kind]) -> Callable[[Filter[Kind]], Filter[Kind]]:
+    """Register a kind's filter: the condition, in SQL, under which a row passes, never null. A decorator."""
+
+    def registered(give: Filter[Kind]) -> Filter[Kind]:
+        _FILTERS[kind] = give
+        return give
+
+    return registered
+
+
+def keeps(arc: str, drop: Drop, column: Column = quoted) -> str:
     """The condition, in SQL, under which a row passes the drop on an arc, never null; `column` is a column's SQL there.
 
-    >>> from jettison.plan.plan import Random
+    >>> from jettison.plan.drops.random import Random
     >>> keeps("trips", Random(0.25))
     'shiftrightunsigned(xxhash64(_jt_id, 4148347162L), 44) < get(array(262144), int(_jt_id & 0))'
-    >>> from jettison.plan.plan import ByKey
+    >>> from jettison.plan.drops.by_key import ByKey
     >>> keeps("trips", ByKey(("zone",), 0.25, "trips"))
     'shiftrightunsigned(xxhash64(string(`zone`), 4148347162L), 44) < get(array(262144), int(_jt_id & 0))'
     """
-    if isinstance(drop, Window):
-        return is_needed(drop, column=column)
-    if drop.keep == 0 and not isinstance(drop, Semantic):
-        return "false"
-    seed, judged = arc_seed(arc), IDENTITY
-    if isinstance(drop, ByKey):
-        seed, judged = arc_seed(drop.seed), ", ".join(f"string({column(name)})" for name in drop.columns)
-    drawn = f"shiftrightunsigned(xxhash64({judged}, {seed}L), {64 - _BITS})"
-    if isinstance(drop, Stratified):
-        return f"{drawn} < {_share_of_group(drop, column)}"
-    if isinstance(drop, Semantic):
-        shares = ", ".join(str(round(share * 2**_BITS)) for share in drop.keeps)
-        return f"{drawn} < get(array({shares}), {cell(drop.bounds, f'try_cast({column(drop.column)} AS double)')})"
-    share = drop.keep * drop.of if isinstance(drop, ByKey) else drop.keep
-    return f"{drawn} < {changing(round(share * 2**_BITS), IDENTITY)}"
+    if type(drop) not in _FILTERS:
+        raise PlanError(
+            f"the drop on arc {arc!r} is of kind {drop.kind!r}, for which Spark has no filter: register one for "
+            f"{type(drop).__qualname__} by jettison.spark.compile.drops.filters."
+        )
+    return _FILTERS[type(drop)](arc, drop, column)
+
+
+def drawn(seed: str, judged: str = IDENTITY) -> str:
+    """A number below 2^20, in SQL, drawn for what is judged: a hash of it and of the seed.
+
+    >>> drawn("trips")
+    'shiftrightunsigned(xxhash64(_jt_id, 4148347162L), 44)'
+    """
+    return f"shiftrightunsigned(xxhash64({judged}, {arc_seed(seed)}L), {64 - _BITS})"
+
+
+def share(keep: float) -> str:
+    """A share as the number that `drawn` is compared with, in SQL."""
+    return changing(round(keep * _WHOLE), IDENTITY)
+
+
+@filters(Random)
+def _by_chance(arc: str, drop: Random, column: Column) -> str:
+    return f"{drawn(arc)} < {share(drop.keep)}" if drop.keep > 0 else NONE
+
+
+@filters(ByKey)
+def _by_key(arc: str, drop: ByKey, column: Column) -> str:
+    key = ", ".join(f"string({column(name)})" for name in drop.columns)
+    return f"{drawn(drop.seed, key)} < {share(drop.keep * drop.of)}" if drop.keep > 0 else NONE
+
+
+@filters(Stratified)
+def _by_group(arc: str, drop: Stratified, column: Column) -> str:
+    return f"{drawn(arc)} < {_share_of_group(drop, column)}"
+
+
+@filters(Semantic)
+def _by_value(arc: str, drop: Semantic, column: Column) -> str:
+    shares = ", ".join(str(round(each * _WHOLE)) for each in drop.keeps)
+    value = f"try_cast({column(drop.column)} AS double)"
+    return f"{drawn(arc)} < get(array({shares}), {cell(drop.bounds, value)})"
+
+
+@filters(Window)
+def _by_window(arc: str, drop: Window, column: Column) -> str:
+    return is_needed(drop, column=column)
 
 
 def weight(drop: Drop | None, before: str | None = None) -> str:
@@ -100,11 +160,11 @@ def weight(drop: Drop | None, before: str | None = None) -> str:
 
     `before` is what it stood for above the drop; None where it stood for itself.
 
-    >>> from jettison.plan.plan import Random
+    >>> from jettison.plan.drops.random import Random
     >>> weight(Random(0.25)), weight(None)
     ('get(array(4.0D), int(_jt_id & 0))', '1D')
     """
-    if not isinstance(drop, Random | Stratified) or drop.keep == 0:
+    if drop is None or drop.judges not in ("chance", "group") or drop.keep == 0:
         return before or "1D"
     # the share as it is judged by, in whole parts of 2^20
     if isinstance(drop, Stratified):

@@ -11,8 +11,9 @@ from pyspark.sql import functions as F
 
 from jettison.network.columns.schema import quoted
 from jettison.network.graph import Graph
-from jettison.plan.plan import Cells, Plan
-from jettison.plan.stratified import MOST_GROUPS
+from jettison.plan.drops.stratified import MOST_GROUPS
+from jettison.plan.drops.window import Cells
+from jettison.plan.plan import Plan
 from jettison.spark.compile.compiler import Compiler
 from jettison.spark.compile.drops import changing, group_hash, named_cell
 from jettison.spark.compile.expression_cache import Known

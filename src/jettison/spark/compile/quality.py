@@ -16,7 +16,7 @@ from jettison.network.graph import Graph, arc_head
 from jettison.network.operators import Source
 from jettison.network.windows.slice_groups import waits_above
 from jettison.plan.counted import counted_shares
-from jettison.plan.plan import Plan, Semantic
+from jettison.plan.plan import Plan
 from jettison.spark.compile.compiler import Compiler, arc_metrics
 from jettison.spark.compile.drops import ALL, passes
 from jettison.spark.compile.expression_cache import Known
@@ -41,7 +41,7 @@ def with_counted_shares(
     `sample` says which rows came and which were passed over unread.
     """
     wanted = {output.name for output in graph.outputs if output.quality}
-    drops = [arc for arc, drop in plan.drops.items() if isinstance(drop, Semantic)]
+    drops = [arc for arc, drop in plan.drops.items() if drop.judges == "value"]
     arcs = [arc for arc in drops if wanted & (graph.outputs_below(arc_head(arc)) | {arc_head(arc)})]
     if not arcs:
         return plan

@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, Observation
 from jettison.errors import PlanError
 from jettison.network.columns.schema import quoted
 from jettison.network.operators import Source
-from jettison.plan.plan import ByKey, Drop, Plan, Semantic, Window
-from jettison.plan.stratified import Stratified
+from jettison.plan.drops.window import Window
+from jettison.plan.plan import Plan
 from jettison.spark.compile.drops import (
     ALL,
     IDENTITY,
@@ -85,7 +85,8 @@ def dropped_raw(
     if newest is not None and moment is not None:
         frame = frame.observe(newest, known.expression(newest_metric(looks.get(moment, moment))))
     drop = plan.drops.get(source.name)
-    value = judged_value(source, columns, drop.column, looks) if isinstance(drop, Semantic) else ""
+    by_value = drop is not None and drop.judges == "value"
+    value = judged_value(source, columns, drop.reads[0], looks) if drop is not None and by_value else ""
     parsed_first = value.startswith(BODY)
     if before is not None and value and not parsed_first:
         frame = frame.observe(before, *map(known.expression, value_metrics(0, value, mask)))
@@ -136,7 +137,7 @@ def _conditions(source: Source, columns: Sequence[str], plan: Plan) -> tuple[lis
         names = (source.event_time, *([] if drop.column is None else [drop.column]))
         asked.append((names, is_needed(drop, look(source.event_time), look)))
     elif drop is not None:
-        asked.append((_judged_by(drop), keeps(source.name, drop, look)))
+        asked.append((drop.reads, keeps(source.name, drop, look)))
     for names, condition in asked:
         inside = not {as_declared(name) for name in names} <= set(columns)
         parsed_first = source.payload not in (None, "json") and inside
@@ -155,13 +156,6 @@ def judged_value(source: Source, columns: Sequence[str], column: str, looks: Map
 def newest_metric(time: str) -> str:
     """The largest event time, in microseconds, in SQL."""
     return f"max(IF({placeable(time)}, unix_micros(CAST({time} AS timestamp)), NULL)) AS newest"
-
-
-def _judged_by(drop: Drop) -> tuple[str, ...]:
-    """Columns that a drop looks at."""
-    if isinstance(drop, ByKey | Stratified):
-        return drop.columns
-    return (drop.column,) if isinstance(drop, Semantic) else ()
 
 
 def _passing(frame: DataFrame, conditions: Sequence[str], shed: bool, known: Known) -> DataFrame:

@@ -25,7 +25,7 @@ from jettison.network.graph import Graph
 from jettison.network.operators import Aggregate, Select, Source, Where, WithColumns, computed
 from jettison.network.windows.estimate_context import Context, context_metrics, observed_context, remembered
 from jettison.network.windows.slice_groups import SliceGroup
-from jettison.plan.plan import Fate
+from jettison.plan.drops.window import Fate
 from jettison.plan.refine.thinning import GroupShares, thinned_after
 from jettison.plan.windows.group_gaps import named_groups
 from jettison.spark.checkpoint.small_files import Folder

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jettison.network.columns.schema import quoted
 from jettison.network.operators import Aggregate
-from jettison.plan.plan import Fate
+from jettison.plan.drops.window import Fate
 from jettison.spark.compile.drops import is_kept
 from jettison.spark.windows.slices import SLICE, number
 

@@ -11,8 +11,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from jettison.errors import PlanError
+from jettison.plan.drops.kind import Judges, PassShare, register
 
 MOST_GROUPS = 1024
 """So many large groups are told apart."""
@@ -23,6 +25,7 @@ LEAST_ROWS = 20.0
 _LEAST_SHARE = 1e-6
 
 
+@register
 @dataclass(frozen=True)
 class Stratified:
     """Keep each tuple with the probability of its group, judged by a hash of the tuple's identity.
@@ -30,6 +33,9 @@ class Stratified:
     `columns` make the group. `groups` are hashes of large groups with their shares, `others` is the share of all other
     groups (by default `keep`: then it is a plain random drop), `keep` the share of all tuples that is to pass.
     """
+
+    kind: ClassVar[str] = "stratified"
+    judges: ClassVar[Judges] = "group"
 
     columns: tuple[str, ...]
     keep: float
@@ -58,6 +64,27 @@ class Stratified:
         while len({group % slots for group, _ in self.groups}) < len(self.groups):
             slots *= 2
         return slots
+
+    @property
+    def passes(self) -> PassShare:
+        return self.keep
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return self.columns
+
+    @property
+    def named(self) -> str:
+        return f" by group of {', '.join(self.columns)}"
+
+    def content(self) -> Any:
+        groups = [list(each) for each in self.groups]
+        return {"columns": list(self.columns), "keep": self.keep, "others": self.rest, "groups": groups}
+
+    @classmethod
+    def from_content(cls, content: Any) -> Stratified:
+        groups = tuple((group, share) for group, share in content["groups"])
+        return cls(tuple(content["columns"]), content["keep"], groups, content["others"])
 
 
 def allocate(sizes: Mapping[int, float], keep: float, least: float) -> tuple[tuple[tuple[int, float], ...], float]:
