@@ -13,7 +13,6 @@ from jettison.control.loop import Controller, Settings
 from jettison.network.event_time.watermarks import BatchMarks, Mark
 from jettison.plan.drops.random import Random
 from jettison.plan.drops.window import Fate, Window
-from jettison.plan.figures import figures_of
 from jettison.plan.plan import Plan
 from jettison.plan.reasons import WINDOWS_EARLIER, kind_of_reason
 from jettison.spark.checkpoint.logs import shed_entries
@@ -21,6 +20,7 @@ from jettison.statistics.account import Account
 from jettison.statistics.arrival import TopicSample
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample, FailedWindows, OutputSample
+from jettison.telemetry.events import batch_event
 from jettison.telemetry.report import Report, Totals
 
 pytestmark = pytest.mark.core
@@ -167,7 +167,7 @@ def test_trust_7_a_report_beside_a_batch_is_whole() -> None:
             }
             sample = batch(number, failed={f"w{number}": FailedWindows(1, "?")}, would={"s": (1000, 100)})
             sample = replace(sample, outputs=outputs, would_deliver={"a_out": 0.9, "b_out": 0.9})
-            found = figures_of(net.graph, sample, plan, budget_ms=900.0)
+            found = batch_event(net.graph, sample, plan, budget_ms=900.0)
             accounts = {**found.accounts, **{("s", f"{number}.{each}"): Account() for each in range(5)}}
             totals.add(sample, plan, replace(found, accounts=accounts))
     finally:

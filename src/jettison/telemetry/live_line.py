@@ -8,8 +8,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from jettison.plan.figures import BatchFigures
 from jettison.statistics.samples import BatchSample
+from jettison.telemetry.events import BatchEvent
 
 
 class LiveView:
@@ -25,14 +25,14 @@ class LiveView:
         if not self._live.console.is_terminal:
             self._live.console.print()
 
-    def update(self, figures: BatchFigures) -> None:
+    def update(self, event: BatchEvent) -> None:
         """Show one batch."""
-        sample, plan = figures.sample, figures.plan
+        sample, plan = event.sample, event.plan
         budget_ms = self._budget_ms
         rate = 1000 * (sum(sample.rows_in.values()) + sum(sample.skipped.values())) / max(1.0, sample.interval_ms)
         stale = [seen.latency_ms[5] for seen in sample.outputs.values() if seen.latency_ms is not None]
         line = Table.grid(padding=(0, 1))
-        shares = [each.share for each in figures.delivered.values()]
+        shares = [each.share for each in event.delivered.values()]
         kept = "all kept" if not plan.drops else f"kept {min(shares):.0%}-{max(shares):.0%}"
         line.add_row(
             f"batch {sample.batch}",

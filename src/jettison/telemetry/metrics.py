@@ -1,4 +1,4 @@
-"""Numbers for Prometheus. Every series has the label `network`; docs/figures.md defines each figure."""
+"""Numbers for Prometheus. Every series has the label `network`; docs/event.md defines each figure."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from jettison.network.graph import Graph
-from jettison.plan.figures import BatchFigures
 from jettison.plan.reasons import STALE_UNREAD, UNREAD, kind_of_reason, reason_on
 from jettison.statistics.arrival import SourceLag
 from jettison.statistics.samples import BatchSample
 from jettison.telemetry.checkpoint_size import SizeWatch
+from jettison.telemetry.events import BatchEvent
 from jettison.telemetry.latency_buckets import LatencyBuckets
 from jettison.telemetry.metrics_address import serve
 
@@ -140,25 +140,25 @@ class Metrics:
                 if value is not None:
                     self._gauge[f"source_lag_{name}"](source).set(value)
 
-    def record(self, figures: BatchFigures) -> None:
+    def record(self, event: BatchEvent) -> None:
         """Show one batch."""
-        sample, plan, count, show = figures.sample, figures.plan, self._counter, self._gauge
+        sample, plan, count, show = event.sample, event.plan, self._counter, self._gauge
         self._duration().observe(sample.duration_ms / 1000)
         count["batches"]().inc()
-        count["over_budget_batches"]().inc(figures.over_budget)
-        count["mispredicted_batches"]().inc(figures.mispredicted)
-        count["infeasible_batches"]().inc(figures.infeasible is not None)
-        show["load_ratio"]().set(figures.load)
+        count["over_budget_batches"]().inc(event.over_budget)
+        count["mispredicted_batches"]().inc(event.mispredicted)
+        count["infeasible_batches"]().inc(event.infeasible is not None)
+        show["load_ratio"]().set(event.load)
         show["plan_row"]().set(plan.row)
-        show["infeasible"]().set(figures.infeasible is not None)
-        show["calibrating"]().set(figures.calibrating)
+        show["infeasible"]().set(event.infeasible is not None)
+        show["calibrating"]().set(event.calibrating)
         show["keep_ratio"].clear()
         for arc in sample.arcs:
             show["keep_ratio"](arc).set(plan.keep(arc))
-        for name, gone in (("shed_rows", figures.dropped), ("dropped_results", figures.results_dropped)):
+        for name, gone in (("shed_rows", event.dropped), ("dropped_results", event.results_dropped)):
             for arc, rows in gone.items():
                 count[name](arc, kind_of_reason(reason_on(plan, arc))).inc(rows)
-        for (source, output), account in figures.accounts.items():
+        for (source, output), account in event.accounts.items():
             for fate in ("processed", "shed", "rejected", "late", "skipped"):
                 count["tuples"](source, output, fate).inc(max(0.0, getattr(account, fate)))
         for name, found in (("unfit_rows", sample.unfit), ("withheld_windows", sample.withheld)):
@@ -169,7 +169,7 @@ class Metrics:
         for output, share in sample.would_deliver.items():
             show["would_deliver_ratio"](output).set(share)
         self._sources(sample)
-        self._outputs(figures)
+        self._outputs(event)
         show["last_batch_timestamp_seconds"]().set_to_current_time()
 
     def _sources(self, sample: BatchSample) -> None:
@@ -199,10 +199,10 @@ class Metrics:
             if topic.lag_s is not None:
                 show["topic_lag_seconds"](name).set(topic.lag_s)
 
-    def _outputs(self, figures: BatchFigures) -> None:
+    def _outputs(self, event: BatchEvent) -> None:
         for output in self._graph.outputs:
-            name, seen = output.name, figures.sample.outputs.get(output.name)
-            got = figures.delivered[name]
+            name, seen = output.name, event.sample.outputs.get(output.name)
+            got = event.delivered[name]
             if got.weight > 0:  # else nothing was to be delivered
                 self._gauge["delivered_ratio"](name).set(got.share)
                 self._gauge["utility_ratio"](name).set(output.qos.utility(got.worth))

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from jettison.network.graph import Graph
-from jettison.plan.figures import BatchFigures, figures_of
 from jettison.plan.plan import Plan
 from jettison.statistics.account import Account, summed
 from jettison.statistics.arrival import TopicSample
 from jettison.statistics.latency import LatencyHistogram
 from jettison.statistics.samples import BatchSample, FailedWindows
+from jettison.telemetry.events import BatchEvent, batch_event
 
 _SHOWN_SHARES = (0.5, 0.95, 0.99, 1.0)
 
@@ -194,12 +194,12 @@ class Totals:
     _would_weighted: dict[str, float] = field(default_factory=dict)
     _lock: threading.RLock = field(default_factory=threading.RLock, repr=False, compare=False)
 
-    def add(self, sample: BatchSample, plan: Plan, figures: BatchFigures | None = None) -> None:
-        found = figures or figures_of(self.graph, sample, plan, budget_ms=self.budget_ms)
+    def add(self, sample: BatchSample, plan: Plan, event: BatchEvent | None = None) -> None:
+        found = event or batch_event(self.graph, sample, plan, budget_ms=self.budget_ms)
         with self._lock:
             self._add(sample, found)
 
-    def _add(self, sample: BatchSample, found: BatchFigures) -> None:
+    def _add(self, sample: BatchSample, found: BatchEvent) -> None:
         skipped = sum(sample.skipped.values())
         self.batches += 1
         self.rows_in += sum(sample.rows_in.values()) + skipped

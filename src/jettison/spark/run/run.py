@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -25,7 +25,6 @@ from jettison.network.graph import Graph
 from jettison.network.identity.lineage_hash import network_identity
 from jettison.network.windows.estimated_aggregates import weighed
 from jettison.plan.counted import counted_shares
-from jettison.plan.figures import figures_of
 from jettison.plan.floors import least_read_share
 from jettison.plan.plan import Plan
 from jettison.plan.problem import Problem
@@ -57,7 +56,9 @@ from jettison.spark.state.slice_state import SliceState
 from jettison.statistics.estimators import Smoothed
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample
+from jettison.telemetry.events import BatchEvent, batch_event
 from jettison.telemetry.history import History
+from jettison.telemetry.listeners import Listener, Listeners
 from jettison.telemetry.live_line import LiveView
 from jettison.telemetry.metrics import Metrics
 from jettison.telemetry.narration import Narrator
@@ -134,6 +135,9 @@ class Run:
         self.metrics = metrics
         self._progress: Mapping[str, Any] | None = None  # Spark's account of the batch before
         self._view = LiveView(self.settings.budget_us / 1000) if live else None
+        self._listeners = Listeners()
+        for listener in self._own_listeners():
+            self._listeners.add(listener)
         self._started_s = time.monotonic()
         self._ended_s: float | None = None
         self._query: StreamingQuery | None = None
@@ -662,9 +666,16 @@ class Run:
             spent = progress["durationMs"]
             self._bookkeeping_ms.update(max(0.0, spent.get("triggerExecution", 0) - spent.get("addBatch", 0)))
 
+    def add_listener(self, listener: Listener) -> None:
+        """Call a function with the `BatchEvent` of every batch, after it has run and on its thread: keep it short."""
+        self._listeners.add(listener)
+
+    def remove_listener(self, listener: Listener) -> None:
+        """Call a function no more."""
+        self._listeners.remove(listener)
+
     def _show(self, sample: BatchSample, plan: Plan) -> None:
-        self.history.append((sample, plan))
-        figures = figures_of(
+        event = batch_event(
             self.graph,
             sample,
             plan,
@@ -673,12 +684,24 @@ class Run:
             infeasible=self._planner.infeasible,
             calibrating=not self._calibrated,
         )
+        self._listeners.tell(event)
+
+    def _own_listeners(self) -> Iterator[Listener]:
+        """What a run itself tells of its batches. The report is last of what can be asked for: who sees a row there
+        sees it elsewhere."""
+        yield lambda event: self.history.append((event.sample, event.plan))
         if self.metrics is not None:
-            self.metrics.lag(source_lags(self._progress, [source.name for source in self.graph.sources]))
-            self.metrics.record(figures)
-        # last of what can be asked for: who sees a row in the report sees it elsewhere
-        self._totals.add(sample, plan, figures)
-        for line in self._narrator.after(sample, plan, self._planner.infeasible):
-            _log.log(line.level, line.text)
+            yield self._measured
+        yield lambda event: self._totals.add(event.sample, event.plan, event)
+        yield self._narrated
         if self._view is not None:
-            self._view.update(figures)
+            yield self._view.update
+
+    def _measured(self, event: BatchEvent) -> None:
+        assert self.metrics is not None
+        self.metrics.lag(source_lags(self._progress, [source.name for source in self.graph.sources]))
+        self.metrics.record(event)
+
+    def _narrated(self, event: BatchEvent) -> None:
+        for line in self._narrator.after(event.sample, event.plan, event.infeasible):
+            _log.log(line.level, line.text)

@@ -1,9 +1,11 @@
-"""The figures of one batch, as docs/figures.md defines them: reports, metrics and screens take theirs from here."""
+"""What happened in one batch, as docs/figures.md defines its figures: report, metrics, log and screens listen to it."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from jettison.network.graph import Graph
 from jettison.plan.delivered import Delivered, delivered
@@ -13,12 +15,12 @@ from jettison.plan.reasons import kind_of_reason
 from jettison.plan.windows.decisions import decisions_of
 from jettison.statistics.account import Account, accounts_of
 from jettison.statistics.profile import Profile
-from jettison.statistics.samples import BatchSample
+from jettison.statistics.samples import LATENCY_QUANTILES, BatchSample
 
 
 @dataclass(frozen=True)
-class BatchFigures:
-    """One batch as it was measured, and what follows from it.
+class BatchEvent:
+    """One batch as it was measured, and what follows from it. Immutable; `to_json` is for other programs.
 
     `accounts` has, by (source, output), where source tuples went; `delivered`, by output, what it got. `load` is the
     work of the batch, nothing shed, over its budget, by the costs as they are known. `infeasible` says why no plan
@@ -35,6 +37,7 @@ class BatchFigures:
     load: float = 0.0
     infeasible: str | None = None
     calibrating: bool = False
+    network: str = ""
 
     @property
     def over_budget(self) -> bool:
@@ -51,8 +54,53 @@ class BatchFigures:
             return False
         return self.over_budget and kind_of_reason(self.plan.reason) in ("within_budget", "windows_decided_earlier")
 
+    def to_dict(self) -> dict[str, Any]:
+        """The event as plain data: what an operator of the run asks for, in a size that does not grow with the run."""
+        sample, plan = self.sample, self.plan
+        outputs = {
+            name: {
+                "rows": seen.rows,
+                "latency_ms": None if seen.latency_ms is None else dict(zip(_LATENCIES, seen.latency_ms, strict=True)),
+                **({} if name not in self.delivered else {"delivered": self.delivered[name].share}),
+            }
+            for name, seen in sample.outputs.items()
+        }
+        return {
+            "network": self.network,
+            "batch": sample.batch,
+            "started_ms": sample.started_ms,
+            "interval_ms": sample.interval_ms,
+            "duration_ms": sample.duration_ms,
+            "budget_ms": self.budget_ms,
+            "over_budget": self.over_budget,
+            "parts_ms": dict(sample.parts_ms),
+            "load": self.load,
+            "rows_in": dict(sample.rows_in),
+            "skipped": dict(sample.skipped),
+            "late": dict(sample.late),
+            "rejected": {**sample.rejected, **sample.unfit},
+            "arcs": {arc: {"came": came, "passed": passed} for arc, (came, passed) in sample.arcs.items()},
+            "dropped": dict(self.dropped),
+            "outputs": outputs,
+            "accounts": [
+                {"source": source, "output": output, **asdict(account)}
+                for (source, output), account in self.accounts.items()
+            ],
+            "plan": plan.to_dict(),
+            "reason": plan.reason,
+            "infeasible": self.infeasible,
+            "calibrating": self.calibrating,
+        }
 
-def figures_of(
+    def to_json(self) -> str:
+        """One line of JSON."""
+        return json.dumps(self.to_dict())
+
+
+_LATENCIES = tuple("min" if q == 0 else "max" if q == 1 else f"p{100 * q:.0f}" for q in LATENCY_QUANTILES)
+
+
+def batch_event(
     graph: Graph,
     sample: BatchSample,
     plan: Plan,
@@ -61,8 +109,8 @@ def figures_of(
     profile: Profile | None = None,
     infeasible: str | None = None,
     calibrating: bool = False,
-) -> BatchFigures:
-    """All figures of a batch.
+) -> BatchEvent:
+    """The event of a batch that has run.
 
     `dropped` counts rows by the arc on which they were dropped; `results_dropped` does the same for results of windows,
     which are not source tuples.
@@ -71,7 +119,7 @@ def figures_of(
     >>> net = Network("two"); s = net.source("s", "x int")
     >>> s.where("x > 0", name="a").output("left"); s.where("x > 5", name="b").output("right")
     >>> sample = BatchSample(0, 0.0, 1000.0, 1800.0, {"s": 100}, {"s": (100, 80), "s>b": (80, 60)})
-    >>> found = figures_of(net.graph, sample, Plan(reason="predicted within budget"), budget_ms=900.0)
+    >>> found = batch_event(net.graph, sample, Plan(reason="predicted within budget"), budget_ms=900.0)
     >>> found.dropped, found.over_budget, found.mispredicted
     ({'s': 20, 's>b': 20}, True, True)
     """
@@ -82,7 +130,7 @@ def figures_of(
     load = 0.0
     if profile is not None:
         load = Problem(graph, profile, sample.rows_in, 1000 * budget_ms).load_us / (1000 * budget_ms)
-    return BatchFigures(
+    return BatchEvent(
         sample,
         plan,
         budget_ms,
@@ -93,4 +141,5 @@ def figures_of(
         load,
         infeasible,
         calibrating,
+        graph.name,
     )
