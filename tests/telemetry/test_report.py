@@ -81,7 +81,7 @@ def test_trust_7_the_first_batch_is_not_mispredicted_as_nothing_was_predicted() 
     """Before costs are measured nothing is predicted; nor before a batch has run with them."""
     graph = branches().graph
     plan = Plan(reason="predicted within budget")
-    assert not figures_of(graph, batch(0, 1800.0), plan, budget_ms=900.0, calibrating=True).mispredicted
+    assert not batch_event(graph, batch(0, 1800.0), plan, budget_ms=900.0, calibrating=True).mispredicted
     loop = Controller(graph, Settings(1000.0), Profile({"a": 1.0}, {}), clock=lambda: 0.0, guessed=True)
     first = loop.decide({"s": 1000}, 1000.0)
     assert first.reason == "costs are not believed yet"

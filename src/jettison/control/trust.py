@@ -17,6 +17,7 @@ from dataclasses import replace
 from jettison.network.graph import Graph
 from jettison.network.windows.slice_groups import waits_above
 from jettison.plan.certify import planned_load_us
+from jettison.plan.drops.kind import Drop
 from jettison.plan.floors import floor_at
 from jettison.plan.placement.join_keys import by_chance
 from jettison.plan.plan import Plan
@@ -121,7 +122,7 @@ def by_chance_instead(problem: Problem, plan: Plan, arcs: Collection[str]) -> Pl
     >>> plan.drops, plan.row, plan.delivered
     ({'s': Random(keep=0.4)}, 7, {'o': 0.4})
     """
-    keeps = {arc: drop.keep for arc, drop in plan.drops.items() if arc in arcs and isinstance(drop, Semantic)}
+    keeps = {arc: drop.keep for arc, drop in plan.drops.items() if arc in arcs and drop.judges == "value"}
     if not keeps:
         return plan
 
