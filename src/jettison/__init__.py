@@ -25,6 +25,7 @@ from jettison.network.kafka import Kafka, kafka
 from jettison.network.spec import from_yaml, read_spec, to_yaml
 from jettison.network.user_aggregates import aggregate, whole_window
 from jettison.network.words import meant
+from jettison.statistics.profile import Profile
 
 if TYPE_CHECKING:
     from jettison.spark.generator import generate
@@ -53,6 +54,7 @@ __all__ = [
     "NetworkError",
     "OperatorError",
     "PlanError",
+    "Profile",
     "QoS",
     "Run",
     "SessionError",
