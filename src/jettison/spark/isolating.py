@@ -3,8 +3,8 @@
 A function of a DataFrame cannot be tried row by row. Where a batch fails, each such function is run on its rows again,
 then on halves of them, until the rows are found without which it does not fail. Those are rejected at its operator, and
 the batch is repeated. That takes about twice the time of the function, and 0.1 s for each of some twenty jobs per bad
-row. A function that fails on more rows than `MOST_BAD`, or on each of a few drawn at random, is wrong, not its rows: the
-run ends, and says so.
+row. A function that fails on more rows than `MOST_BAD`, or on each of a few drawn at random, is wrong, not its rows:
+the run ends, and says so.
 
 A half is told by a hash of the row's identity. Rows of the same identity are the same row, and are rejected together.
 """
