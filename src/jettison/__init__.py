@@ -25,6 +25,7 @@ from jettison.network.columns.words import meant
 from jettison.network.kafka import Kafka, kafka
 from jettison.network.windows.user_aggregates import aggregate, whole_window
 from jettison.spec.network_file import from_yaml, read_spec, to_yaml
+from jettison.statistics.profile import Profile
 
 if TYPE_CHECKING:
     from jettison.spark.read.generator import generate
@@ -53,6 +54,7 @@ __all__ = [
     "NetworkError",
     "OperatorError",
     "PlanError",
+    "Profile",
     "QoS",
     "Run",
     "SessionError",

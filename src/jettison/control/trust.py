@@ -114,6 +114,7 @@ def by_chance_instead(problem: Problem, plan: Plan, arcs: Collection[str]) -> Pl
     kept as cost the same.
 
     >>> from jettison.network import Network
+    >>> from jettison.plan.drops.semantic import Semantic
     >>> from jettison.statistics.profile import Profile
     >>> net = Network("one"); net.source("s", "x int").where("x > 0", name="w").output("o")
     >>> problem = Problem(net.graph, Profile({"w": 10.0}, {}), {"s": 100}, 400.0)

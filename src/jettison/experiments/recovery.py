@@ -285,8 +285,10 @@ def _compare_outputs(folder: str, plans: dict[int, Logged]) -> dict[str, int]:
     true = _truth(spark, rows_of(0, max(end for logged in plans.values() for end in _ends(logged))))
     for name in _OUTPUTS:
         counts[name] = 0
-        if not Path(f"{folder}/again/{name}").exists() and not Path(f"{folder}/{name}").exists():
-            continue  # shed wholly, in both
+        if not Path(f"{folder}/again/{name}").exists():  # shed wholly
+            if any(Path(f"{folder}/{name}").glob("batch=*/*.parquet")):
+                counts["doubled"] += spark.read.parquet(f"{folder}/{name}").count()
+            continue
         wanted = spark.read.parquet(f"{folder}/again/{name}")
         actual = spark.read.schema(wanted.schema).parquet(f"{folder}/{name}")
         one, other = _comparable(wanted).persist(), _comparable(actual).persist()

@@ -13,7 +13,7 @@ from jettison.network.columns.words import meant
 from jettison.network.graph import Graph
 
 
-@checked_init("Profile")
+@checked_init("jt.Profile")
 @dataclass(frozen=True)
 class Profile:
     """Costs in microseconds of batch time per input tuple, selectivities in tuples out per tuple in.

@@ -178,7 +178,7 @@ def test_an_operator_that_throws_in_a_task(spark: SparkSession, tmp_path: Path) 
     net.source("trips", **TRIPS).apply(running.breaking, name="break").output("out")
     sink, checkpoint = jt.parquet(str(tmp_path / "out")), tmp_path / "checkpoint"
     run = start(net, running.trips(spark, 500, 500), sink, checkpoint)
-    with pytest.raises(jt.SinkError, match=r"output 'out': writing batch 0 .*ValueError: the fare is broken.*mend"):
+    with pytest.raises(jt.OperatorError, match=r"apply 'break' fails on each of 4 rows .*the fare is broken.*mend"):
         run.await_termination(timeout=PATIENCE_S)
 
     # Mended, the same checkpoint goes on, and nothing is missing.

@@ -3,7 +3,8 @@
 A function of a DataFrame cannot be tried row by row. Where a batch fails, each such function is run on its rows again,
 then on halves of them, until the rows are found without which it does not fail. Those are rejected at its operator, and
 the batch is repeated. That takes about twice the time of the function, and 0.1 s for each of some twenty jobs per bad
-row. A function that fails on more rows than `MOST_BAD` is wrong, not its rows: the run ends, and says so.
+row. A function that fails on more rows than `MOST_BAD`, or on each of a few drawn at random, is wrong, not its rows:
+the run ends, and says so.
 
 A half is told by a hash of the row's identity. Rows of the same identity are the same row, and are rejected together.
 """
@@ -27,6 +28,8 @@ MOST_BAD = 32
 _BITS = 48
 _FEW = 500
 """Of so many rows the identities come to the driver."""
+_LEAST, _DRAWN = 16, 4
+"""Of a batch of at least so many rows so many are drawn: where it fails on each of them, nobody looks for more."""
 _PYTHON = re.compile(r"PythonException|thrown from the Python worker")
 
 
@@ -99,6 +102,9 @@ class _Search:
 
     def of(self, rows: DataFrame) -> frozenset[int]:
         if self._fails(rows):
+            few = [row[0] for row in rows.select(IDENTITY).distinct().limit(_LEAST).collect()]
+            if len(few) == _LEAST and all(self._fails(rows.where(_among([each]))) for each in few[:_DRAWN]):
+                raise self._wrong(f"fails on each of {_DRAWN} rows of a batch, drawn at random")
             self._hashed(rows, 0, 1 << _BITS, known=True)
             if not self.bad:
                 raise self._wrong("fails on the rows of a batch, and on none of them alone")

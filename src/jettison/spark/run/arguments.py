@@ -72,7 +72,7 @@ _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "learn": (_of(bool), "say True or False"),
     "live": (_of(bool), "say True or False"),
     "stale": (_or_none(_of(str)), "write a duration, such as '1 minute'"),
-    "profile": (_or_none(_of(Profile)), "give a jettison.statistics.profile.Profile, or leave it out"),
+    "profile": (_or_none(_of(Profile)), "give a jt.Profile, or leave it out"),
     "shared": (_or_none(_names), "give names of operators, such as ['paid']"),
     "statics": (_or_none(_of(Mapping)), "give the tables that joins name, such as {'zones': zones_df}"),
     "on_shed": (_or_none(_of(Mapping)), "give sinks by arc or output, such as {'trips': jt.parquet(path)}"),
