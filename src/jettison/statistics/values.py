@@ -28,6 +28,7 @@ Vector = npt.NDArray[np.float64]
 Keep = float | Sequence[float]
 
 _LEAST_SAMPLE = 30
+_SAMPLE_TELLS_ROWS = 800.0
 _TELLING_ROWS = 400.0
 """So many rows must have come to a filter before a plan by value relies on what it passes of every cell."""
 _PRIOR_ROWS = 200.0
@@ -245,7 +246,9 @@ class ValueModel:
         sampled = rows / (counted or float(expected.sum())) if rows > 0 else 1.0
         came = sampled * expected / np.maximum(self._passes[name], 1e-12)
         most = 1.0 if isinstance(self._graph.by_name[name], Where) else _MOST_PASSES
-        self._passing[name] = self._passing[name].seen(came, seen, most=most)
+        # a sample is 200 quantiles: of a large one cells are known as well as of so many rows, not better
+        counts = min(1.0, _SAMPLE_TELLS_ROWS / max(rows, float(came.sum()), 1.0))
+        self._passing[name] = self._passing[name].seen(counts * came, counts * seen, most=most)
         self._passes[name] = self._passing[name].get(most=most)
 
     def _entering_above(self, track: Track, place: str) -> str | None:
