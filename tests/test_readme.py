@@ -1,4 +1,4 @@
-"""What the README shows is run: its network, and its commands."""
+"""What README and guides show is run: their networks, and their commands."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from jettison.network.declare import Network
     from jettison.spark.run.run import Run
 
-README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "guides").glob("*.md"))]
+README = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
 
 
 def blocks(language: str) -> list[str]:
@@ -190,6 +192,14 @@ def test_functions_of_your_own_in_yaml_are_those_of_the_example() -> None:
     example = Path(__file__).parent.parent / "examples" / "fares.yaml"
     whole = yaml.safe_load(example.read_text(encoding="utf-8"))
     assert yaml.safe_load(shown)["agg"] == whole["operators"]["fares"]["agg"]
+
+
+@pytest.mark.core
+def test_the_readme_is_short_and_links_lead_somewhere() -> None:
+    assert len(PAGES[0].read_text(encoding="utf-8").splitlines()) <= 130
+    for page in PAGES:
+        for link in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
+            assert link.startswith("http") or (page.parent / link).exists(), f"{page.name}: {link}"
 
 
 @pytest.mark.core

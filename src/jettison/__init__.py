@@ -26,6 +26,7 @@ from jettison.network.kafka import Kafka, kafka
 from jettison.network.windows.user_aggregates import aggregate, whole_window
 from jettison.spec.network_file import from_yaml, read_spec, to_yaml
 from jettison.statistics.profile import Profile
+from jettison.synthetic import presets, rates
 
 if TYPE_CHECKING:
     from jettison.spark.read.generator import generate
@@ -71,6 +72,8 @@ __all__ = [
     "local_session",
     "memory",
     "parquet",
+    "presets",
+    "rates",
     "read_spec",
     "spark_format",
     "start",

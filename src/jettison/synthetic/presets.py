@@ -1,9 +1,11 @@
-"""The battalion case (thesis 3.9): reports of where units are, and an attack across a line."""
+"""Columns to generate, ready made: taxi trips, and the units of the battalion of thesis 3.9, which is attacked."""
 
 from __future__ import annotations
 
 from jettison.synthetic.distributions import Uniform
-from jettison.synthetic.fields import Arrival, Choice, Field, RowNumber, Shift
+from jettison.synthetic.fields import TAXI, TAXI_PAYLOAD, Arrival, Choice, Field, RowNumber, Shift
+
+__all__ = ["ENEMY_UNITS", "FRIENDLY_UNITS", "LINE_X", "TAXI", "TAXI_PAYLOAD", "enemy_units"]
 
 LINE_X = 350.0
 """The battalion's line: friendly units stand on one side of it, those of the enemy on the other, up to 500."""
