@@ -89,3 +89,19 @@ def test_trust_11_of_a_burst_a_dry_run_says_what_a_real_one_sheds(learn: bool, t
 
 def test_trust_11_without_an_overload_nothing_would_be_dropped() -> None:
     assert ran(dry=True, learn=True, times=1.0, bounded=True).dropped == 0
+
+
+def test_trust_11_a_burst_after_a_quiet_spell_would_be_shed() -> None:
+    """Spark runs no batch while nothing comes: the time of the quiet spell brought no rows."""
+
+    def kept(quiet_ms: float) -> float:
+        controller = Controller(network(), Settings(TRIGGER_MS, obeyed=False), PROFILE)
+        planner = DryRun(controller)
+        for batch in range(3):
+            planner.decide({"s": 1000}, TRIGGER_MS)
+            planner.record(BatchSample(batch, 0.0, TRIGGER_MS, 40.0, {"s": 1000}))
+        planner.decide({"s": 20 * round(USUAL_ROWS_PER_S)}, quiet_ms)
+        return planner.delivered["o"]
+
+    assert kept(TRIGGER_MS) < 0.9
+    assert kept(30 * TRIGGER_MS) == pytest.approx(kept(TRIGGER_MS), abs=0.02)

@@ -35,12 +35,15 @@ class DryRun:
         """By output, the share of the last batch that would have come through."""
         self._now_ms = 0.0
         self._took_ms = 0.0
+        self._ran_ms = 0.0
 
     def decide(
         self, rows: Mapping[str, int], interval_ms: float, marks: BatchMarks | None = None, held: str | None = None
     ) -> Plan:
         """The last of the plans that a run that sheds would have for what came in `interval_ms`."""
         settings, trigger_ms = self.controller.settings, self.controller.settings.trigger_ms
+        # rows came while the batch before them ran; what was idle before that brought none
+        interval_ms = min(interval_ms, max(trigger_ms, self._ran_ms)) if self._ran_ms else interval_ms
         if not settings.learn or interval_ms <= 0:
             interval_ms = max(trigger_ms, self._took_ms)
         intervals = max(1.0, interval_ms / trigger_ms)
@@ -67,6 +70,7 @@ class DryRun:
 
     def record(self, sample: BatchSample) -> None:
         """Learn from a batch that has run, nothing dropped."""
+        self._ran_ms = sample.duration_ms
         self.controller.record(sample)
 
 

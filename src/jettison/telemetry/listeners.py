@@ -1,4 +1,4 @@
-"""Listeners: who is told of every batch. Report, metrics, log and live line are listeners like a user's own."""
+"""Listeners of a user: functions that are told of every batch, after the run's own views of it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Callable
 
+from jettison.errors import StartError
 from jettison.telemetry.events import BatchEvent
 
 Listener = Callable[[BatchEvent], None]
@@ -32,10 +33,12 @@ class Listeners:
 
     def __init__(self) -> None:
         self._listeners: tuple[Listener, ...] = ()
-        self._failed: set[int] = set()
+        self._failed: list[Listener] = []
         self._lock = threading.Lock()
 
     def add(self, listener: Listener) -> None:
+        if not callable(listener):
+            raise StartError(f"listener {listener!r} cannot be called: give a function that takes a BatchEvent.")
         with self._lock:
             self._listeners = (*self._listeners, listener)
 
@@ -43,14 +46,15 @@ class Listeners:
         """Tell a listener no more; one that was never added is ignored."""
         with self._lock:
             self._listeners = tuple(each for each in self._listeners if each != listener)
+            self._failed = [each for each in self._failed if each != listener]
 
     def tell(self, event: BatchEvent) -> None:
         for listener in self._listeners:
             try:
                 listener(event)
             except Exception as error:  # whatever a user's function throws
-                if id(listener) not in self._failed:
-                    self._failed.add(id(listener))
+                if listener not in self._failed:
+                    self._failed.append(listener)
                     name = getattr(listener, "__qualname__", type(listener).__qualname__)
                     _log.warning(
                         "network %s, batch %d: listener %s failed (%s: %s); the run goes on, and so does the listener.",

@@ -1,4 +1,4 @@
-"""Numbers for Prometheus. Every series has the label `network`; docs/event.md defines each figure."""
+"""Numbers for Prometheus. Every series has the label `network`; docs/figures.md defines each figure."""
 
 from __future__ import annotations
 

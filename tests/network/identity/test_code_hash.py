@@ -6,6 +6,7 @@ import importlib
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from os import environ
@@ -208,3 +209,31 @@ def test_trust_1_the_environment_is_no_part_of_the_identity(monkeypatch: pytest.
     before = code_lines([level])
     monkeypatch.setenv("JT_TEST_LEVEL", "2")
     assert code_lines([level]) == before
+
+
+class Zone:
+    """A zone that knows its neighbours, and they it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.near: list[Zone] = []
+
+
+def linked(count: int) -> list[Zone]:
+    zones = [Zone(f"zone {number}") for number in range(count)]
+    for zone in zones:
+        zone.near = [other for other in zones if other is not zone]
+    return zones
+
+
+def test_trust_1_objects_that_hold_each_other_are_looked_at_once() -> None:
+    def first(zones: list[Zone]) -> Callable[[int], str]:
+        return lambda x: zones[x].name
+
+    began = time.monotonic()
+    many = code_lines([first(linked(60))])
+    assert time.monotonic() - began < 20
+    assert code_lines([first(linked(60))]) == many
+    other = linked(60)
+    other[30].name = "elsewhere"
+    assert code_lines([first(other)]) != many

@@ -26,6 +26,7 @@ OF_TWO = (
     *("{a} = {b}", "{a} < {b}", "{a} <=> {b}", "{a} + {b}", "{a} - {b}", "{a} * {b}", "{a} / {b}", "{a} % {b}"),
     *("coalesce({a}, {b})", "IF({a} IS NULL, {b}, {a})", "greatest({a}, {b})", "{a} IN ({b})", "nullif({a}, {b})"),
     *("concat({a}, {b})", "{a} BETWEEN {b} AND {b}", "CASE WHEN {a} = {b} THEN {a} ELSE {b} END", "{a} & {b}"),
+    *("{a} LIKE {b}", "{a} RLIKE {b}"),
 )
 PLAIN = ("{a} IS NULL", "{a} = {a}", "coalesce({a}, {a})", "{a} < {a}")
 """Of these every type has to be known as harmless: nobody pays for a comparison."""
@@ -48,6 +49,9 @@ def test_trust_12_what_has_no_guard_throws_on_no_value_of_any_type(spark: SparkS
     assert {sql.format(a=column) for sql in PLAIN for column in columns.values()} <= set(harmless)
     double, whole, text = columns["double"], columns["int"], columns["string"]
     assert {f"abs({double})", f"{double} / 3", f"{whole} % 7", f"CAST({whole} AS bigint)"} <= set(harmless)
+    assert look_at(f"{text} LIKE {text}", rows).risky
+    assert look_at(f"{text} RLIKE {text}", rows).risky
+    assert not look_at(f"{text} LIKE 'a%'", rows).risky
     assert {f"abs({whole})", f"CAST({text} AS int)", f"CAST({double} AS int)", f"array({whole})[0]"} <= set(risky)
     assert len(harmless) > 200
     assert len(risky) > 150

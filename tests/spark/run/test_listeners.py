@@ -52,3 +52,15 @@ def test_a_listener_is_told_of_every_batch_and_cannot_end_the_run(
     warned = [record.getMessage() for record in caplog.records if "listener" in record.getMessage()]
     assert len(warned) == 1
     assert "broken failed (KeyError: 'mine'); the run goes on" in warned[0]
+
+
+def test_a_listener_may_stop_the_run(spark: SparkSession, tmp_path: Path) -> None:
+    sinks = {"fares": jt.memory(), "alerts": jt.memory()}
+    streams = {"trips": trips(spark, 3000, 100)}
+    run = jt.start(taxi(), streams, sinks, trigger=TRIGGER, checkpoint=str(tmp_path), profile=FREE)
+    run.add_listener(lambda event: run.stop())
+    assert run.await_termination(timeout=60)
+    assert not run.is_active
+    assert run.report().rows_in < 3000
+    with pytest.raises(jt.StartError, match="listener 5 cannot be called"):
+        run.add_listener(5)  # type: ignore[arg-type]

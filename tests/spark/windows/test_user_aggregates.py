@@ -8,6 +8,8 @@ import os
 import pickle
 import re
 import statistics
+import sys
+import types
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -38,7 +40,7 @@ from jettison.errors import CheckpointError, StartError
 from jettison.network.event_time import join_retention
 from jettison.network.windows.value_encoding import PLAIN
 from jettison.spark.checkpoint.sealed import seal, unseal
-from jettison.spark.windows.user_functions import _Codec, _folding, _merging, _result_of
+from jettison.spark.windows.user_functions import _Codec, _folding, _merging, _result_of, _Thrown
 from jettison.spark.windows.user_values import taking
 
 pytestmark = pytest.mark.spark
@@ -302,6 +304,21 @@ def test_a_value_whose_class_is_gone_is_not_overwritten() -> None:
     written = _Codec("pickle").write
     with pytest.raises(ImportError, match="prices"):
         _merging(own)([written((0, 0), 1), written((1, 0), Moved())])
+
+
+def test_thrown_values_are_read_whatever_module_had_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Checkpoints of earlier versions have them pickled by the module that they were in then."""
+    earlier = types.ModuleType("jettison.spark.user_functions")
+    monkeypatch.setitem(sys.modules, earlier.__name__, earlier)
+    monkeypatch.setattr(earlier, "_Thrown", _Thrown, raising=False)
+    with monkeypatch.context() as patched:
+        patched.setattr(_Thrown, "__module__", earlier.__name__)
+        old = pickle.dumps(((3, 0), _Thrown("too dear")))
+    monkeypatch.delitem(sys.modules, earlier.__name__)
+    new = _Codec("pickle").write((3, 0), _Thrown("too dear"))
+    assert b"Thrown" in old
+    assert b"Thrown" not in new
+    assert _Codec("pickle").read(old) == _Codec("pickle").read(new) == ((3, 0), _Thrown("too dear"))
 
 
 def test_a_value_that_spark_does_not_take_fails_its_window_alone(spark: SparkSession, tmp_path: Path) -> None:

@@ -45,6 +45,7 @@ _CHANGED = "has changed (its code, or a value that it holds or names)"
 _DIGITS = 16
 _MOST_FUNCTIONS = 2_000
 _MOST_ELEMENTS = 100_000
+_MOST_VALUES = 1_000_000
 _LIBRARIES = frozenset(
     {"cloudpickle", "jettison", "numpy", "pandas", "polars", "py4j", "pyarrow", "pyspark", "scipy", "sklearn", "torch"}
 )
@@ -100,6 +101,8 @@ class _Walk:
         self.lines: list[str] = []
         self._packages = {_package(each) for each in given} - _LIBRARIES
         self._seen: dict[int, Any] = {}  # holds what it has seen, so that no other object gets its id
+        self._objects: dict[int, tuple[Any, str]] = {}
+        self._values = 0
         self._waiting: list[Any] = list(reversed(given))
         while self._waiting and len(self._seen) < _MOST_FUNCTIONS:
             found = self._waiting.pop()
@@ -162,8 +165,9 @@ class _Walk:
 
     def _value(self, value: Any, above: tuple[int, ...]) -> object:
         """A value as JSON has it. Functions and classes in it are visited, and stand here by their path."""
-        if id(value) in above:
-            return "what holds it"
+        self._values += 1
+        if id(value) in above or self._values > _MOST_VALUES:
+            return "what holds it" if id(value) in above else "more"
         kind, inner = type(value).__qualname__, (*above, id(value))
         if isinstance(value, CodeType):
             return self._code(value)
@@ -189,12 +193,28 @@ class _Walk:
         if isinstance(value, tuple | list):
             return [kind, *(self._value(each, inner) for each in value)]
         if isinstance(value, set | frozenset):
-            return [kind, *sorted((self._value(each, inner) for each in value), key=json.dumps)]
-        if self._is_own(type(value).__module__) and hasattr(value, "__dict__") and not isinstance(value, ModuleType):
+            # objects of the user's come in another order in every process, and may hold each other
+            plain = [self._value(each, inner) for each in value if not self._is_object(each)]
+            others = [type(each).__qualname__ for each in value if self._is_object(each)]
+            return [kind, *sorted(plain, key=json.dumps), *sorted(others)]
+        if self._is_object(value):
             self._waiting.append(type(value))
-            return [kind, self._value(vars(value), inner)]
+            return self._object(value, inner)
         self._within([getattr(value, "__wrapped__", None), getattr(value, "func", None)])
         return constant(value)
+
+    def _is_object(self, value: Any) -> bool:
+        """Whether a value is an object of the user's, known by what it holds."""
+        own = self._is_own(type(value).__module__) and hasattr(value, "__dict__")
+        return own and not isinstance(value, ModuleType | FunctionType | type)
+
+    def _object(self, value: Any, inner: tuple[int, ...]) -> str:
+        """The hash of what an object holds, worked out once: objects that hold each other have very many ways."""
+        if id(value) not in self._objects:
+            text = json.dumps(self._value(vars(value), inner), separators=(",", ":"))
+            digest = hashlib.blake2b(text.encode(), digest_size=_DIGITS // 2).hexdigest()
+            self._objects[id(value)] = (value, f"{type(value).__qualname__} {digest}")
+        return self._objects[id(value)][1]
 
     def _is_own(self, name: str | None) -> bool:
         """Whether a module is the user's: not of Python, and of a library only if a given function is from there."""

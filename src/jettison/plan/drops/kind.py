@@ -61,9 +61,10 @@ Kind = TypeVar("Kind", bound=type[Drop])
 
 def register(kind: Kind) -> Kind:
     """Make a kind of drop known to plans, by its name. A decorator."""
-    taken = _KINDS.setdefault(kind.kind, kind)
-    if taken is not kind:
+    taken = _KINDS.get(kind.kind)
+    if taken is not None and (taken.__module__, taken.__qualname__) != (kind.__module__, kind.__qualname__):
         raise PlanError(f"kind of drop {kind.kind!r}: {taken.__qualname__} has this name already; choose another.")
+    _KINDS[kind.kind] = kind  # the same class again: a cell of a notebook, or a module that is loaded anew
     return kind
 
 
@@ -79,7 +80,10 @@ def from_content(arc: str, content: Mapping[str, Any]) -> Drop:
         if kind in _KINDS:
             return _KINDS[kind].from_content(inside)
     known = ", ".join(sorted(_KINDS))
-    raise PlanError(f"the plan's drop on arc {arc!r} is of an unknown kind: {dict(content)}. Kinds: {known}.")
+    raise PlanError(
+        f"the plan's drop on arc {arc!r} is of an unknown kind: {dict(content)}. Kinds: {known}. "
+        f"A kind of your own is known once the module that registers it is imported."
+    )
 
 
 def pass_shares(drops: Mapping[str, Drop]) -> dict[str, PassShare]:

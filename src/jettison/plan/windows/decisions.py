@@ -64,6 +64,7 @@ class WindowDecisions:
     def __init__(self, graph: Graph) -> None:
         self._graph = self.graph = graph
         self.arcs = WindowArcs(graph)
+        self._together: dict[str, int] = {}
 
     @cached_property
     def guarded(self) -> frozenset[str]:
@@ -179,7 +180,11 @@ class WindowDecisions:
         >>> WindowDecisions(net.graph).together("b")
         30
         """
-        decision = self.by_aggregate[name]
+        if name not in self._together:  # asked for in every batch
+            self._together[name] = self._find_together(self.by_aggregate[name])
+        return self._together[name]
+
+    def _find_together(self, decision: Decision) -> int:
         if decision.counts_rows:
             return 1
         alike = {each for each, other in self.by_aggregate.items() if other.seed == decision.seed}

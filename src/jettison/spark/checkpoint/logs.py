@@ -42,6 +42,8 @@ class Logged:
     would: Plan | None = None
     network: str = ""
     """The identity of the network that it was made for; plans from before that was written have none."""
+    careful: bool = False
+    """Whether rows on which expressions fail were being rejected already: a repeated batch rejects the same ones."""
 
 
 _RESTORE_PLAN = (
@@ -64,6 +66,7 @@ class PlanLog:
         content = {"batch": logged.batch, "rows": dict(logged.rows), "plan": logged.plan.to_dict()}
         content["offsets"] = list(logged.offsets)
         content |= {"network": logged.network} if logged.network else {}
+        content |= {"careful": True} if logged.careful else {}
         kafka = {"gone": logged.gone, "ids": logged.ids, "begins": logged.begins, "ends": logged.ends}
         kafka |= {"skipped": logged.skipped, "stale": logged.stale}
         content |= {name: value for name, value in kafka.items() if value}
@@ -79,8 +82,10 @@ class PlanLog:
             kafka = {name: content.get(name, {}) for name in ("gone", "ids", "begins", "ends", "skipped", "stale")}
             plan, offsets = Plan.from_dict(content["plan"]), tuple(content["offsets"])
             would = None if "would" not in content else Plan.from_dict(content["would"])
-            network = content.get("network", "")
-            return Logged(content["batch"], plan, content["rows"], offsets, **kafka, would=would, network=network)
+            network, careful = content.get("network", ""), bool(content.get("careful", False))
+            return Logged(
+                content["batch"], plan, content["rows"], offsets, **kafka, would=would, network=network, careful=careful
+            )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             remedy = _RESTORE_PLAN.format(batch=batch)
             raise damaged(self._folder, f"plans/{batch}.json", f"the plan of batch {batch}", error, remedy) from error

@@ -39,7 +39,6 @@ from jettison.network.operators import (
 from jettison.network.windows.estimated_aggregates import weighed
 from jettison.network.windows.estimates import WEIGHT
 from jettison.network.windows.slice_groups import SliceGroup, slice_groups
-from jettison.plan.drops.semantic import Semantic
 from jettison.plan.drops.window import Window
 from jettison.plan.plan import Plan
 from jettison.spark.compile.drops import (
@@ -321,7 +320,8 @@ class Compiler:
                 newest = Observation()
                 (self.counted.sources if at_once else self.counted.newest)[source.name] = newest
             before = None
-            by_value = isinstance(self._plan.drops.get(source.name), Semantic)
+            drop = self._plan.drops.get(source.name)
+            by_value = drop is not None and drop.judges == "value"
             if count and by_value and source.name not in self.counted.before:
                 before = self.counted.before[source.name] = Observation()
             frame = dropped_raw(

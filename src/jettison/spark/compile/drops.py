@@ -89,6 +89,12 @@ def filters(kind: type[Kind]) -> Callable[[Filter[Kind]], Filter[Kind]]:
     """Register a kind's filter: the condition, in SQL, under which a row passes, never null. A decorator."""
 
     def registered(give: Filter[Kind]) -> Filter[Kind]:
+        taken = _FILTERS.get(kind)
+        if taken is not None and (taken.__module__, taken.__qualname__) != (give.__module__, give.__qualname__):
+            raise PlanError(
+                f"drops of kind {kind.kind!r} have a filter already, {taken.__module__}.{taken.__qualname__}: plans "
+                f"that were logged rest on it. Give your kind a name of its own."
+            )
         _FILTERS[kind] = give
         return give
 

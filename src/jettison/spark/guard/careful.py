@@ -40,8 +40,9 @@ from jettison.spark.guard.row_generators import taken_apart
 from jettison.spark.guard.tried_arguments import VALUE, risky_arguments, tried_field, typed_call
 from jettison.spark.guard.trying import CANNOT, TRIED, Found, as_column, look_at_all, try_column, with_tried
 
-_DATA = re.compile(r"SQLSTATE: (22|23505|54000|39000|42K0B)")
-"""Data exceptions; keys that are twice in a map, collections that are too large, functions in Scala, ancient dates."""
+_DATA = re.compile(r"SQLSTATE: (22|23505|54000|39000|42K0B)|\[INVALID_FORMAT|PatternSyntaxException")
+"""Data exceptions; keys that are twice in a map, collections that are too large, functions in Scala, ancient dates;
+patterns of LIKE and RLIKE that are none, where a column holds them."""
 
 T = TypeVar("T")
 

@@ -43,7 +43,7 @@ _SAFE = frozenset(
         *("Between", "Nvl", "Nvl2", "NullIf", "NullIfZero", "ZeroIfNull", "With", "CommonExpressionRef"),
         *("CommonExpressionDef", "AtLeastNNonNulls", "KnownNullable", "KnownNotNull"),
         *("Upper", "Lower", "Length", "StringTrim", "StringTrimLeft", "StringTrimRight", "StartsWith", "EndsWith"),
-        *("Contains", "Substring", "StringInstr", "InitCap", "Like", "RLike", "Md5", "Sha1", "XxHash64", "Murmur3Hash"),
+        *("Contains", "Substring", "StringInstr", "InitCap", "Md5", "Sha1", "XxHash64", "Murmur3Hash"),
         *("GetStructField", "CreateNamedStruct", "CreateArray", "Size", "ArrayContains", "ArrayExists", "ArrayForAll"),
         *("LambdaFunction", "NamedLambdaVariable", "ArrayFilter", "ArrayTransform"),
         *("Year", "Month", "DayOfMonth", "DayOfWeek", "DayOfYear", "Quarter", "Hour", "Minute", "UnixMicros"),
@@ -54,6 +54,8 @@ _SAFE = frozenset(
 """Kinds that throw on no value of any type."""
 _OF_DOUBLES = frozenset({"Add", "Subtract", "Multiply", "UnaryMinus", "UnaryPositive", "Abs"})
 """Kinds that throw on none but whole numbers and decimals, which may overflow."""
+_MATCHING = frozenset({"Like", "RLike"})
+"""Kinds that throw on a pattern that is none: harmless where it is a literal, which Spark has looked at."""
 _DIVIDING = frozenset({"Divide", "IntegralDivide", "Remainder", "Pmod"})
 _FLOATS = ("float", "double")
 _DIGITS = {"boolean": 1, "byte": 3, "short": 5, "integer": 10, "long": 19}
@@ -139,6 +141,8 @@ def _is_harmless(node: _Node) -> bool:
         return all(child.type == "string" for child in node.children)
     if node.kind in _OF_DOUBLES:
         return all(child.type in _FLOATS for child in node.children)
+    if node.kind in _MATCHING:
+        return node.children[1].kind == "Literal"
     if node.kind in _DIVIDING:
         return _divides_safely(node)
     return node.kind == "Cast" and never_throws(node.children[0].type, node.type)

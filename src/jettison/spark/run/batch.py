@@ -128,7 +128,12 @@ class BatchRunner:
                 if not is_of_rows(error):
                     raise
                 compiler = self._compiler or Compiler(self._graph, raw, Plan(), self._statics, known=self.known)
-                if not compiler.isolate(_LOG.warning):
+                try:
+                    found = compiler.isolate(_LOG.warning)
+                finally:
+                    for frame in compiler.persisted.values():
+                        frame.unpersist()
+                if not found:
                     raise
 
     def _run(self, raw: Mapping[str, DataFrame], batch: int, plan: Plan, rows: Mapping[str, int]) -> Measured:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -136,8 +136,7 @@ class Run:
         self._progress: Mapping[str, Any] | None = None  # Spark's account of the batch before
         self._view = LiveView(self.settings.budget_us / 1000) if live else None
         self._listeners = Listeners()
-        for listener in self._own_listeners():
-            self._listeners.add(listener)
+        self._batch_thread: int | None = None
         self._started_s = time.monotonic()
         self._ended_s: float | None = None
         self._query: StreamingQuery | None = None
@@ -227,10 +226,14 @@ class Run:
         """End the run between two batches. Raises when it had failed before.
 
         A batch that takes longer than `patience_s` is broken off: it is not committed, and the next start repeats it.
-        When the Spark session has ended already, this closes what is left. Raises, too, when the batch does not end
-        even then, because a sink hangs: the checkpoint stays in use until it does, or until this process ends.
+        When the Spark session has ended already, this closes what is left. Called by a listener, it returns at once,
+        and the run ends after the batch. Raises, too, when the batch does not end even then, because a sink hangs: the
+        checkpoint stays in use until it does, or until this process ends.
         """
         self._stopping = True
+        if threading.get_ident() == self._batch_thread:  # a listener or a sink asks: its own batch must end first
+            threading.Thread(target=self.stop, args=(patience_s,), name="jettison-stop", daemon=True).start()
+            return
         deadline = time.monotonic() + patience_s
         while not self._left and time.monotonic() < deadline and in_trigger(self._spark, self.query):
             time.sleep(0.02)
@@ -369,6 +372,7 @@ class Run:
             leave_batch(self._spark, self.query)
         with self._idle:
             self._busy = True
+        self._batch_thread = threading.get_ident()
         broken_off = False
         try:
             with described(self._spark, f"{self.graph.name}: batch {batch}"):
@@ -379,6 +383,7 @@ class Run:
                 self._failure = error if session_alive(self._spark) else self._session_ended()
                 raise
         finally:
+            self._batch_thread = None
             with self._idle:
                 self._busy = False
                 self._idle.notify_all()
@@ -400,6 +405,8 @@ class Run:
             )
         if logged is None and first:
             check_never_ran(self._checkpoint, self._runner.sinks, batch)
+        if logged is not None and logged.careful:
+            self._runner.known.careful = True
         reading = self._reader.size(frame, batch) if logged is None else self._reader.again(logged, batch)
         if self._calibrated:
             self._judge_backlog(reading.rows)
@@ -448,6 +455,7 @@ class Run:
                     reading.stale,
                     would,
                     self._identity,
+                    self._runner.known.careful,
                 )
             )
         else:
@@ -498,7 +506,7 @@ class Run:
         cut = bool(plan.stale) or any(reading.stale.values())
         self._ages.delivered(max(ages, default=0.0) / 1000, ended_s=ended, cut=cut)
         self._checkpoint.ledger.write(batch, shed_entries(sample, plan, would))
-        self._show(sample, plan)
+        event = self._show(sample, plan)
         on_trial = not self.controller.belief.believed
         self.controller.record(sample)
         if self._shadow is not None:
@@ -510,6 +518,7 @@ class Run:
         if self._calibrated and (on_trial or batch % _REMEMBER_EVERY == 0):
             self._remember()
         self._checkpoint.tidying.after(batch)
+        self._listeners.tell(event)
         self._after_s = time.monotonic() - ended
 
     def _shadow_of(self, profile: Profile) -> DryRun | None:
@@ -674,7 +683,8 @@ class Run:
         """Call a function no more."""
         self._listeners.remove(listener)
 
-    def _show(self, sample: BatchSample, plan: Plan) -> None:
+    def _show(self, sample: BatchSample, plan: Plan) -> BatchEvent:
+        """Show a batch in all views of the run itself."""
         event = batch_event(
             self.graph,
             sample,
@@ -684,24 +694,14 @@ class Run:
             infeasible=self._planner.infeasible,
             calibrating=not self._calibrated,
         )
-        self._listeners.tell(event)
-
-    def _own_listeners(self) -> Iterator[Listener]:
-        """What a run itself tells of its batches. The report is last of what can be asked for: who sees a row there
-        sees it elsewhere."""
-        yield lambda event: self.history.append((event.sample, event.plan))
+        self.history.append((sample, plan))
         if self.metrics is not None:
-            yield self._measured
-        yield lambda event: self._totals.add(event.sample, event.plan, event)
-        yield self._narrated
-        if self._view is not None:
-            yield self._view.update
-
-    def _measured(self, event: BatchEvent) -> None:
-        assert self.metrics is not None
-        self.metrics.lag(source_lags(self._progress, [source.name for source in self.graph.sources]))
-        self.metrics.record(event)
-
-    def _narrated(self, event: BatchEvent) -> None:
-        for line in self._narrator.after(event.sample, event.plan, event.infeasible):
+            self.metrics.lag(source_lags(self._progress, [source.name for source in self.graph.sources]))
+            self.metrics.record(event)
+        # last of what can be asked for: who sees a row in the report sees it elsewhere
+        self._totals.add(sample, plan, event)
+        for line in self._narrator.after(sample, plan, event.infeasible):
             _log.log(line.level, line.text)
+        if self._view is not None:
+            self._view.update(event)
+        return event

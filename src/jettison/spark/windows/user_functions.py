@@ -9,6 +9,7 @@ batch that is repeated gives the same again.
 
 from __future__ import annotations
 
+import io
 import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -88,6 +89,15 @@ def _told(error: Exception) -> str:
         return type(error).__name__
 
 
+class _Reader(pickle.Unpickler):
+    """Reads pickled partials, also those of the time when thrown values were pickled as what they are."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        return (
+            _Thrown if name == _Thrown.__name__ and module.startswith("jettison.") else super().find_class(module, name)
+        )
+
+
 @dataclass(frozen=True)
 class _Codec:
     """How partials become bytes and values again. A partial is when its first row was, and its value."""
@@ -108,15 +118,15 @@ class _Codec:
         return (_UNKNOWN, found) if isinstance(found, _Thrown) else found
 
     def _bytes(self, first: tuple[int, int], value: Any) -> bytes:
-        if self.encoding == "pickle":
-            return pickle.dumps((first, value))
         thrown = isinstance(value, _Thrown)
+        if self.encoding == "pickle":  # what was thrown as plain data: a class of ours may move to another module
+            return pickle.dumps((first, value.reason, True) if thrown else (first, value))
         return encode((*first, thrown)) + b"\n" + encode(value.reason if thrown else value)
 
     def _value(self, data: bytes) -> tuple[tuple[int, int], Any]:
         if self.encoding == "pickle":
-            found: tuple[tuple[int, int], Any] = pickle.loads(data)
-            return found
+            first, value, *was_thrown = _Reader(io.BytesIO(data)).load()
+            return first, _Thrown(value) if was_thrown else value
         head, _, rest = data.partition(b"\n")
         at, identity, thrown = decode(head)
         value = decode(rest)
