@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -45,6 +46,15 @@ def spark() -> Iterator[SparkSession]:
     session = local_session("jettison-tests", cores=2, kafka=with_kafka, avro=with_kafka)
     yield session
     session.stop()
+
+
+@pytest.fixture(autouse=True)
+def log_as_it_was() -> Iterator[None]:
+    """What a command sets up to be logged on the screen is not there in the next test."""
+    log = logging.getLogger("jettison")
+    handlers, level = list(log.handlers), log.level
+    yield
+    log.handlers, log.level = handlers, level
 
 
 SKIPS_KAFKA = os.environ.get("JETTISON_SKIP_KAFKA") == "1"
