@@ -6,7 +6,7 @@ floor(size / slide) is no more than the gap of 10. See `window_parameters`.
 
 The estimate as printed in the thesis says less than is saved wherever windows overlap: it divides the tuples that go by
 the length of the dropped windows laid over each other, and so counts ticks twice that the batch shares with its
-neighbours (`plan.window_estimates` has the exact one). Merging slices into windows that are then dropped grows with
+neighbours (`plan.windows.savings` has the exact one). Merging slices into windows that are then dropped grows with
 size / slide and is not saved, as results are judged behind it; but it is little (`other_share`).
 """
 

@@ -43,7 +43,7 @@ class QoS:
     groups that are worth least go first, if need be all of them: to such groups `gap` promises nothing. `gaps` has gaps
     of their own for some groups: with gap=4 and gaps={"zone": {"airport": 0}} no window of the zone airport is ever
     missing. With "estimate" rows go by chance before they are aggregated instead: all windows come, with counts, sums
-    and averages that are estimated, and an interval around each in two more columns (`network.estimates`). With
+    and averages that are estimated, and an interval around each in two more columns (`network.windows.estimates`). With
     "ignore" they go too, and results are of what is left: counts and sums are too low.
 
     `min_accuracy` is a floor: the share of source tuples (0 to 1) that must be processed for this output, however large

@@ -9,7 +9,7 @@ a drop by window with the share of windows, whole keys above a join of streams w
 less.
 Stale tuples and records that are passed over unread are not processed either.
 
-Every shedder keeps to the floors; `plan.floor_repair` makes sure of it, and `certify` checks. Where all floors together
+Every shedder keeps to the floors; `floor_repair` makes sure of it, and `certify` checks. Where all floors together
 do not fit into the budget that is infeasible, and floors win.
 """
 

@@ -1,7 +1,7 @@
 """Value cells: the values of tuples cut into pieces, within which all tuples are treated alike.
 
 A train of tuples is a vector of counts over the cells. An operator lets a share of each cell through, a drop keeps a
-share of each cell, and both come from here. The cells are those of the network's tracks (`network.tracks`), filled as
+share of each cell, and both come from here. The cells are those of the network's tracks (`value_tracks`), filled as
 the true profile says. A tuple that several tracks tell apart lies in a cell of each: then there is a cell for every
 combination, and the values of one track are independent of those of another.
 """

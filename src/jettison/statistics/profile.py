@@ -21,7 +21,7 @@ class Profile:
     `fixed_ms` is the part of a batch's time that no drop can save, `read_us` the cost of reading a source's tuple up
     to the first place where it can be dropped, and `drop_us` the cost of judging one tuple at a drop. To judge by value
     at a source, that one value may have to be parsed: `look_us`. `values` tells how an operator's tuples are spread
-    over the cells of a column, under "operator.column" (see `network.tracks`).
+    over the cells of a column, under "operator.column" (see `network.columns.value_tracks`).
     """
 
     cost_us: Mapping[str, float]

@@ -146,9 +146,7 @@ def test_trust_1_a_udf_exchanged_behind_the_same_name_begins_anew(spark: SparkSe
     runs.run(with_udf(lambda fare: fare > 50))
     run, second = runs.run(with_udf(lambda fare: fare <= 50))
     (said,) = run.report().notes
-    assert (
-        "begins anew with batch 2 (the checkpoint keeps its state, and since then function 'tests.spark.state.test_" in said
-    )
+    assert "begins anew with batch 2 (the checkpoint keeps its state, and since then function 'tests.spark" in said
     truth = counted(trips(0, 4), cheap)
     found = delivered(second["out"])
     assert found == {key: truth[key] for key in found}

@@ -10,7 +10,7 @@ nothing to chance, and a batch is a whole number of blocks of 11 windows. Measur
 - the share that is in neither filter (`other_share`): reading, slices, and merging them into windows that may then go,
   which the estimate knows nothing of. It is so little that measure and estimate may not part for it.
 
-The estimate (thesis 4.9.2, `plan.window_estimates`) has from the latter what must be saved: with `early` the share of
+The estimate (thesis 4.9.2, `plan.windows.savings`) has from the latter what must be saved: with `early` the share of
 tuples that go early, and b that of work behind the aggregate,
 
     saved share  =  early * (1 - b) + p * b

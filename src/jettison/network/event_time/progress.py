@@ -7,7 +7,7 @@ both sides have passed a time no pair before it can come but of late rows: there
 
 and it is the same whatever is shed. The newest pair would not be: with drops above, pairs are missing. A function in
 `apply` may change times: there it is what it gives that counts, and nothing goes by window above it. Results of windows
-are left out here: what comes next of those is known from the watermark of their aggregate (`side_us`, `network.marks`).
+are left out here: what comes next of those is known from the watermark of their aggregate (`side_us`, `watermarks`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How far the aggregates of a network have got, batch by batch: watermarks, and what they close.
 
 Watermark of a batch: the largest event time of all earlier batches, rows that were shed or filtered out included, less
-the delay; below a join of streams that of the side that is behind (`network.reach`). It is known before the batch runs,
+the delay; below a join of streams that of the side that is behind (`progress`). It is known before the batch runs,
 and the same when the batch is repeated. The windows that it closes are made of the slices of earlier batches. Rows of
 this batch come too late for those; rows that are in no other window are late.
 

@@ -26,7 +26,7 @@ not at all keeps c: it cannot know.
 q is 1.96 for a count; for sums and averages, whose variance is itself known from few rows only, it is Student's
 quantile. Of fewer than two rows that stand for others no variance is known: then both ends of a sum and of an average
 are null. They are null too where no value other than 0 was ever seen. Equal ends mean exact: where a batch may have
-dropped all rows of a group (`plan.thinning`), a count's upper end is that for rows of that weight, the ends of sums and
+dropped all rows of a group (`thinning`), a count's upper end is that for rows of that weight, the ends of sums and
 averages are null.
 
 >>> how = estimate(Call("count", ("*",)), "", "bigint")

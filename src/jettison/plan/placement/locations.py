@@ -4,7 +4,7 @@ Operators between two such places form a segment: streams may merge in it (a uni
 its entries saves all of its work. A segment ends at an output or at a split, whose branches enter other segments.
 
 Where outputs are valued, tuples of different value are told apart: there is a location and a segment for every cell
-of the values (`network.tracks`), as if each cell were a stream of its own.
+of the values (`network.columns.value_tracks`), as if each cell were a stream of its own.
 """
 
 from __future__ import annotations

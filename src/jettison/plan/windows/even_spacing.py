@@ -1,6 +1,6 @@
 """Windows that go evenly: how many of a block, and which, so that every stretch of windows keeps its share.
 
-Windows come in blocks of gap + 1, of which the first is kept (`plan.fate`). Drawn by chance, a share holds in the long
+Windows come in blocks of gap + 1, of which the first is kept (`fates`). Drawn by chance, a share holds in the long
 run alone: of 69 windows with a floor of .3 no more than .2 were kept. Here block b loses
 
     together * (floor((b + 1) * rate + phase) - floor(b * rate + phase)),   rate = drop_share * (gap + 1) / together

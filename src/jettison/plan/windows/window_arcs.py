@@ -5,7 +5,7 @@ output gets: on the first arc of every such way (`fate_arcs`) results are judged
 deciding aggregate needs (`early_arcs`): at the highest arc below which all is windows, and again where less is needed:
 on arcs out of a split, out of an aggregate whose results are put into windows again, and out of a join of streams.
 
-Needs are followed against the stream through filters, maps, unions and joins with tables (`plan.needs`). A join of
+Needs are followed against the stream through filters, maps, unions and joins with tables (`needs`). A join of
 streams needs on both sides what is needed of its pairs, and its band before that. A function in `apply` ends it: who
 knows what it makes of the tuples around, so all is needed there.
 Windows that count rows need all too, for a row that is missing gives others its number (thesis 4.10.2). Their results

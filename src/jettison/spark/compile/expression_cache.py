@@ -24,11 +24,11 @@ class Known:
     names: dict[str, tuple[str, ...]] = field(default_factory=dict)
     parsed: dict[str, Column] = field(default_factory=dict)
     careful: bool = False
-    """Whether expressions are tried first, as one has failed on some row; see `guarded`."""
+    """Whether expressions are tried first, as one has failed on some row; see `spark.guard.careful`."""
     looked: dict[str, Any] = field(default_factory=dict)
-    """What Spark's analysis says of operators' expressions; see `trying`."""
+    """What Spark's analysis says of operators' expressions; see `spark.guard.trying`."""
     set_aside: dict[str, frozenset[int]] = field(default_factory=dict)
-    """Identities of rows of this batch on which an operator's function fails; see `isolating`."""
+    """Identities of rows of this batch on which an operator's function fails; see `spark.guard.isolate`."""
 
     def columns(self, key: str, frame: DataFrame) -> tuple[str, ...]:
         if key not in self.names:

@@ -93,7 +93,7 @@ class KafkaSink:
         self._send(rows.selectExpr(*chosen))
 
     def put_aside(self, rows: DataFrame, batch: int) -> None:
-        """Rows that were shed or rejected (see `aside`): key and value as they were, the rest in headers."""
+        """Rows that were shed or rejected (see `dead_letters`): key and value as they were, the rest in headers."""
         headers = {name.lstrip("_"): quoted(name) for name in rows.columns if name not in ("key", "value")}
         self._send(rows.selectExpr("key", "value", f"{_headers({**headers, 'batch': str(batch)})} AS headers"))
 

@@ -32,7 +32,7 @@ class Record:
     """A join's state after a batch.
 
     `gone` names parts that are live no more; `before` is the batch whose record came before this one. `seen_us` has the
-    largest event time so far at every place where those of its sides are seen (`network.reach`); records from before
+    largest event time so far at every place where those of its sides are seen (`progress`); records from before
     there were such places have none, and go on from where their sides had got to.
     """
 

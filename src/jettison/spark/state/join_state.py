@@ -5,7 +5,7 @@ checkpoint first and read from there, so that rows are computed once, whatever r
 there are before it plans the join.
 
 How far a side has got, from which follow what is late and what need not wait any more, is seen at its sources before
-any drop (`network.reach`), so that the pairs of two rows that are not shed are those of an unshed run.
+any drop (`network.event_time.progress`), so that the pairs of two rows that are not shed are those of an unshed run.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Aggregates of windows, batch by batch: new rows become slices in the checkpoint, closed windows are made of them.
 
-What closes in a batch and what is late is said by `network.marks`. New rows of a batch are sliced and written in one
+What closes in a batch and what is late is said by `watermarks`. New rows of a batch are sliced and written in one
 job per group, while outputs are written from the slices of earlier batches. Only aggregates of results wait for their
 new slices.
 """
