@@ -4,8 +4,8 @@ Window i of an aggregate starts at tick i * slide. A schedule is a list of segme
 In a segment the windows of a group come in blocks of gap + 1. The first of a block, its head, is always kept; of the
 others as many go as are due (`even_spacing`). So at most `gap` windows in a row are missing, and `drop_share` of all
 in every stretch: thesis 4.3 (B), 4.7 (windows of a batch go together), 4.10.1 (groups with a p and a B of their own).
-The thesis tosses a coin per batch and makes up for two drops in a row later; here the kept window between two batches has
-its place, and nothing needs the memory of another.
+The thesis tosses a coin per batch and makes up for two drops in a row later; here the kept window between two batches
+has its place, and nothing needs the memory of another.
 
 A segment whose windows go `together` by 0 is of a plan that was made before windows went evenly: the windows behind a
 head go together or stay together, with the chance drop_share * (gap + 1) / gap. In Spark SQL, with `into` the windows
