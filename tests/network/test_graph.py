@@ -10,7 +10,20 @@ from hypothesis import strategies as st
 from tests.networks import Case, dags, declared_graphs, steady
 
 from jettison.errors import NetworkError
-from jettison.network import Apply, Graph, Join, Output, Select, Source, Union, Where, WithColumns, arc_head, arc_name
+from jettison.network import (
+    Apply,
+    Graph,
+    Join,
+    Network,
+    Output,
+    Select,
+    Source,
+    Union,
+    Where,
+    WithColumns,
+    arc_head,
+    arc_name,
+)
 from jettison.network.operators import Operator
 
 pytestmark = pytest.mark.core
@@ -328,3 +341,19 @@ def test_any_order_of_declaration_gives_the_same_network(case: Case, random: Any
     assert set(again.arcs) == set(case.graph.arcs)
     assert again.columns == case.graph.columns
     assert Graph(again.name, again.operators) == again, "sorting twice must change nothing"
+
+
+def test_an_event_time_that_is_replaced_before_a_window_is_refused() -> None:
+    def declared() -> Graph:
+        net = Network("n")
+        trips = net.source("trips", "at timestamp, zone int", event_time="at")
+        later = trips.with_columns({"AT": "at + interval 1 hour"}, name="later")
+        later.window("1 minute").agg(n="count(*)", name="busy").output("out")
+        return net.graph
+
+    with pytest.raises(NetworkError, match="'later': it replaces 'at', the event time of its source"):
+        declared()
+    net = Network("n")
+    trips = net.source("trips", "at timestamp, zone int", event_time="at")
+    trips.select("at AS started", "zone", "at").window("1 minute").agg(n="count(*)").output("out")
+    assert net.graph.aggregates

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from jettison.errors import NetworkError
 from jettison.network.arguments import check_text
 from jettison.network.calls import checked_init
-from jettison.network.columns.expressions import check_columns, is_whole_star, names_itself, result_name
+from jettison.network.columns.expressions import check_columns, is_whole_star, names_itself, passed_column, result_name
 from jettison.network.columns.join_columns import Columns, join_columns, stream_join_columns
 from jettison.network.columns.reserved import added
 from jettison.network.columns.schema import as_ddl, check_names
@@ -208,6 +208,26 @@ class Graph:
                         f"{kind_of(operator)} {operator.name!r}: {what} by event time, and source {source.name!r} "
                         f"declares none: add event_time='column' to it."
                     )
+                self._check_time_is_not_replaced(operator, source.event_time)
+
+    def _check_time_is_not_replaced(self, timed: StreamJoin | Aggregate, column: str) -> None:
+        """Windows and bands go by the time that the source declares, whatever a column of its name becomes later."""
+        waiting = list(timed.inputs)
+        while waiting:
+            operator = self.by_name[waiting.pop()]
+            if isinstance(operator, Aggregate | CountAggregate | StreamJoin):
+                continue  # from here on, times are those of results and pairs
+            made = [(result_name(each), each) for each in operator.expressions] if isinstance(operator, Select) else []
+            made += list(operator.columns) if isinstance(operator, WithColumns) else []
+            for name, expression in made:
+                kept = passed_column(expression)
+                if name is not None and name.lower() == column.lower() and (kept or "").lower() != column.lower():
+                    raise NetworkError(
+                        f"{kind_of(operator)} {operator.name!r}: it replaces {column!r}, the event time of its source, "
+                        f"and {kind_of(timed)} {timed.name!r} below goes by the source's: give the column another "
+                        f"name, or compute the time before the source is declared (in the stream's DataFrame)."
+                    )
+            waiting += operator.inputs
 
     def _check_gaps(self) -> None:
         for output in self.outputs:

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from jettison.network.event_time.watermarks import BatchMarks
 from jettison.network.graph import Graph
+from jettison.network.windows.slice_groups import waits_above
 from jettison.plan.counted import counted_shares
 from jettison.plan.drops.window import Fate, Window
 from jettison.plan.plan import Plan
@@ -36,7 +37,8 @@ _MOST_WINDOWS = 100_000
 @dataclass(frozen=True)
 class Delivered:
     """Of one output in one batch: the share of its tuples, the share of their worth, and how much this batch weighs:
-    source tuples that arrived, or, where an output gets windows that may be dropped whole, windows that closed."""
+    the rows that would have come to the output; where it gets windows that may be dropped whole, windows that closed;
+    of other results, and of pairs, the source tuples that arrived."""
 
     share: float
     worth: float
@@ -77,8 +79,22 @@ def delivered(graph: Graph, plan: Plan, sample: BatchSample, profile: Profile | 
         if output.name not in windows:
             share, worth = told.get(output.name, share), told_worth.get(output.name, worth)
         tuples = sum(count for name, count in arrived.items() if output.name in below[name])
+        if output.name not in windows and not waits_above(graph, output.name):
+            tuples = _possible(sample, output.name, share, whole[arc] if tuples else 0.0)
         found[output.name] = Delivered(share, worth, windows.get(output.name, tuples))
     return found
+
+
+def _possible(sample: BatchSample, output: str, share: float, expected: float) -> float:
+    """The rows that would have come to an output: those that came over the share that was let through.
+
+    >>> from jettison.statistics.samples import OutputSample
+    >>> seen = BatchSample(0, 0.0, 1000.0, 900.0, {"s": 100}, outputs={"o": OutputSample(12)})
+    >>> _possible(seen, "o", 0.25, 30.0), _possible(seen, "o", 0.0, 30.0)
+    (48.0, 30.0)
+    """
+    seen = sample.outputs.get(output)
+    return seen.rows / share if seen is not None and share > 0 else expected
 
 
 def _ratio(part: float, whole: float, otherwise: float = 1.0) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -237,3 +238,34 @@ def test_trust_1_objects_that_hold_each_other_are_looked_at_once() -> None:
     other = linked(60)
     other[30].name = "elsewhere"
     assert code_lines([first(other)]) != many
+
+
+def test_trust_1_modules_imported_late_dotted_names_and_slots_belong_to_it(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def lines(factor: int) -> list[tuple[str, ...]]:
+        for name in [each for each in sys.modules if each.startswith(("lazy_rates", "nested_rates", "used_rates"))]:
+            del sys.modules[name]
+        (tmp_path / "nested_rates").mkdir(exist_ok=True)
+        (tmp_path / "nested_rates" / "__init__.py").write_text("")
+        for path in ("lazy_rates.py", "nested_rates/rules.py"):
+            (tmp_path / path).write_text(f"def rate(x):\n    return {factor} * x\n")
+        (tmp_path / "used_rates.py").write_text(
+            "import nested_rates.rules\n"
+            "class Slim:\n"
+            "    __slots__ = ('by',)\n"
+            "    def __init__(self, by): self.by = by\n"
+            f"SLIM = Slim({factor})\n"
+            "def lazy(x):\n    import lazy_rates\n    return lazy_rates.rate(x)\n"
+            "def dotted(x): return nested_rates.rules.rate(x)\n"
+            "def slim(x): return SLIM.by * x\n"
+        )
+        shutil.rmtree(tmp_path / "__pycache__", ignore_errors=True)
+        shutil.rmtree(tmp_path / "nested_rates" / "__pycache__", ignore_errors=True)
+        importlib.invalidate_caches()
+        used = importlib.import_module("used_rates")
+        return [tuple(code_lines([getattr(used, name)])) for name in ("lazy", "dotted", "slim")]
+
+    first, again, other = lines(1), lines(1), lines(10)
+    assert first == again
+    assert all(one != ten for one, ten in zip(first, other, strict=True))

@@ -13,7 +13,7 @@ from jettison.spark.checkpoint.spark_files import check_spark_files
 pytestmark = pytest.mark.core
 
 FILES = {
-    "metadata": '{"id":"b1f0a5b2"}',
+    "metadata": '{"id":"b1f0a5b2-0000-4000-8000-0123456789ab"}',
     "offsets/6": 'v1\n{"batchWatermarkMs":0}\n{"0":5}',
     "offsets/7": 'v1\n{"batchWatermarkMs":0}\n{"0":9}',
     "commits/6": 'v1\n{"nextBatchWatermarkMs":0}',

@@ -101,7 +101,21 @@ def test_trust_19_the_age_of_a_segment_is_in_its_header(tmp_path: Path) -> None:
     folder = WatchedFolder(tmp_path)
     files_of(folder).tidy(525, WEEK, NOW_MS + 7.5 * DAY_MS)
     assert segments(tmp_path) == ["200-299.jsonl.gz", "300-399.jsonl.gz", "400-499.jsonl.gz"]
-    assert folder.read_whole == []
+    read = {each.rpartition("/")[2] for each in folder.read_whole}
+    assert read == {"0-99.jsonl.gz", "100-199.jsonl.gz"}, "lines are asked only of what is deleted"
+
+
+def test_trust_14_a_flipped_bit_in_the_header_of_a_segment_deletes_nothing(tmp_path: Path) -> None:
+    """The header of gzip, which has the time, has no checksum."""
+    written(tmp_path, range(221))
+    files_of(LocalFolder(tmp_path)).tidy(225, WEEK, NOW_MS)
+    before = segments(tmp_path)
+    (segment,) = tmp_path.rglob(before[0])
+    damaged = bytearray(segment.read_bytes())
+    damaged[7] ^= 0x40
+    segment.write_bytes(damaged)
+    files_of(LocalFolder(tmp_path)).tidy(225, WEEK, NOW_MS + DAY_MS)
+    assert before[0] in segments(tmp_path)
 
 
 def test_trust_19_a_clock_that_was_wrong_keeps_no_other_segment(tmp_path: Path) -> None:

@@ -24,6 +24,8 @@ from __future__ import annotations
 
 import dis
 import hashlib
+import importlib
+import importlib.util
 import json
 import platform
 import sys
@@ -142,9 +144,19 @@ class _Walk:
         named = {name: self._value(each, ()) for name, each in sorted(_named(code, function.__globals__).items())}
         for module in [*_named(code, function.__globals__).values(), *held.values()]:
             if isinstance(module, ModuleType) and self._is_own(module.__name__):
-                inside = sorted(set(_attributes(code)) & set(vars(module)))
-                named |= {f"{module.__name__}.{name}": self._value(vars(module)[name], ()) for name in inside}
+                named |= self._inside(module, set(_attributes(code)), set())
         return [self._code(code, function.__doc__), defaults, closure, named]
+
+    def _inside(self, module: ModuleType, names: set[str], above: set[str]) -> dict[str, object]:
+        """What code names of a module, and of the user's modules inside of it (`package.rules.rate`)."""
+        found: dict[str, object] = {}
+        for name in sorted(names & set(vars(module))):
+            value = vars(module)[name]
+            if isinstance(value, ModuleType) and self._is_own(value.__name__) and value.__name__ not in above:
+                found |= self._inside(value, names, above | {module.__name__})
+            else:
+                found[f"{module.__name__}.{name}"] = self._value(value, ())
+        return found
 
     def _class(self, found: type) -> object:
         self._waiting += [each for each in found.__bases__ if each is not object]
@@ -205,13 +217,14 @@ class _Walk:
 
     def _is_object(self, value: Any) -> bool:
         """Whether a value is an object of the user's, known by what it holds."""
-        own = self._is_own(type(value).__module__) and hasattr(value, "__dict__")
+        own = self._is_own(type(value).__module__) and (hasattr(value, "__dict__") or bool(_slots(value)))
         return own and not isinstance(value, ModuleType | FunctionType | type)
 
     def _object(self, value: Any, inner: tuple[int, ...]) -> str:
         """The hash of what an object holds, worked out once: objects that hold each other have very many ways."""
         if id(value) not in self._objects:
-            text = json.dumps(self._value(vars(value), inner), separators=(",", ":"))
+            held = {**getattr(value, "__dict__", {}), **_slots(value)}
+            text = json.dumps(self._value(held, inner), separators=(",", ":"))
             digest = hashlib.blake2b(text.encode(), digest_size=_DIGITS // 2).hexdigest()
             self._objects[id(value)] = (value, f"{type(value).__qualname__} {digest}")
         return self._objects[id(value)][1]
@@ -222,6 +235,16 @@ class _Walk:
         if package in _LIBRARIES or package in sys.stdlib_module_names:
             return False
         return package in self._packages or not _is_installed(package)
+
+
+def _slots(value: Any) -> dict[str, Any]:
+    """What an object holds in slots."""
+    names = [name for each in type(value).__mro__ for name in _listed(vars(each).get("__slots__", ()))]
+    return {name: getattr(value, name) for name in names if name != "__dict__" and hasattr(value, name)}
+
+
+def _listed(slots: Any) -> list[str]:
+    return [slots] if isinstance(slots, str) else list(slots)
 
 
 def _function_at(given: Any) -> Any:
@@ -280,9 +303,25 @@ def _named(code: CodeType, known: Mapping[str, Any]) -> dict[str, Any]:
         for step in dis.get_instructions(each):
             if step.opname in ("LOAD_GLOBAL", "LOAD_NAME") and step.argval in known:
                 found[step.argval] = known[step.argval]
-            elif step.opname == "IMPORT_NAME" and step.argval in sys.modules:
-                found[f"import {step.argval}"] = sys.modules[step.argval]
+            elif step.opname == "IMPORT_NAME" and (module := _module(step.argval)) is not None:
+                found[f"import {step.argval}"] = module
     return found
+
+
+def _module(name: str) -> ModuleType | None:
+    """A module that code imports when it runs; one of the user's own that nobody has imported yet is imported here."""
+    if name in sys.modules:
+        return sys.modules[name]
+    try:
+        spec = importlib.util.find_spec(name)
+        place = None if spec is None or spec.origin is None else Path(spec.origin)
+        if place is None or not place.suffix or any(part in _INSTALLED for part in place.parts):
+            return None
+        if place.is_relative_to(sysconfig.get_path("stdlib")):
+            return None
+        return importlib.import_module(name)
+    except Exception:  # whatever a module of the user's throws: its function will say so when it runs
+        return None
 
 
 def _attributes(code: CodeType) -> Iterable[str]:

@@ -80,6 +80,8 @@ def _fits(group: list[Aggregate], aggregate: Aggregate) -> bool:
     first = group[0]
     if (first.inputs, first.window.by) != (aggregate.inputs, aggregate.window.by):
         return False
+    if first.estimated != aggregate.estimated:
+        return False  # rows go by chance for one, whole windows for the other: of both at once neither could
     slices = [each.window.slice_us for each in (*group, aggregate)]
     return math.gcd(*slices) == min(slices)
 

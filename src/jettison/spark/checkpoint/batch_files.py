@@ -203,7 +203,12 @@ class BatchFiles:
             written_ms = now_ms if retention.ms is None else self._last_ms(name)
             unknown = written_ms is None or written_ms > now_ms  # damaged, or the clock was wrong: it tells nothing
             if written_ms is not None and retention.expired(bounds(name)[1], written_ms, newest, now_ms):
-                yield name
+                # the header has no checksum, the lines have one: they are asked before anything is deleted
+                last_ms = written_ms if retention.ms is None else self._last_line_ms(name)
+                if last_ms is not None and retention.expired(bounds(name)[1], last_ms, newest, now_ms):
+                    yield name
+                else:
+                    left.append(name)
             elif unknown:
                 left.append(name)
             else:

@@ -16,6 +16,8 @@ from jettison.errors import CheckpointError
 from jettison.spark.checkpoint.small_files import Folder
 
 _VERSION = re.compile(r"v\d+")
+_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_CHECKSUM = re.compile(r"Checksum error: (?:file:)?(\S+)")
 _REMEDY = "Restore it from a copy, or start with a new checkpoint."
 
 
@@ -24,7 +26,7 @@ def check_spark_files(folder: Folder) -> None:
     offsets = _newest(folder, "offsets")
     if offsets is None:  # nothing has run yet
         return
-    _check(folder, "metadata", "the identity of the query", _metadata_fault(folder.read("metadata")))
+    _check(folder, "metadata", "the identity of the query", _identity_fault(folder))
     _check(folder, f"offsets/{offsets}", f"the offsets of batch {offsets}", _log_fault(folder, f"offsets/{offsets}", 3))
     commits = _newest(folder, "commits")
     if commits is not None:
@@ -40,14 +42,40 @@ def _check(folder: Folder, name: str, what: str, fault: str | None) -> None:
         raise CheckpointError(f"checkpoint: {what}, Spark's file {folder.path}/{name}, {fault}. {_REMEDY}")
 
 
+def _identity_fault(folder: Folder) -> str | None:
+    try:
+        return _metadata_fault(folder.read("metadata"))
+    except ValueError:
+        return "is damaged (it is no text)"
+
+
 def _metadata_fault(text: str | None) -> str | None:
     """
-    >>> _metadata_fault('{"id": "4f0e"}'), _metadata_fault(None), _metadata_fault('{"id": "4f')
-    (None, 'is gone', 'is damaged (it is no JSON)')
+    >>> _metadata_fault('{"id": "1b4e28ba-2fa1-11d2-883f-0016d3cca427"}'), _metadata_fault(None)
+    (None, 'is gone')
+    >>> _metadata_fault('{"id": "4f'), _metadata_fault("{}")
+    ('is damaged (it is no JSON)', 'is damaged (it has no id)')
     """
     if text is None:
         return "is gone"
-    return None if isinstance(_json(text), dict) else "is damaged (it is no JSON)"
+    found = _json(text)
+    if not isinstance(found, dict):
+        return "is damaged (it is no JSON)"
+    return None if _ID.fullmatch(str(found.get("id"))) else "is damaged (it has no id)"
+
+
+def checksum_fault(text: str) -> CheckpointError | None:
+    """The error for a file whose checksum Spark found to be wrong; None where its words tell of none.
+
+    >>> print(checksum_fault("Checksum error: file:/cp/spark/offsets/3 at 0 exp: 1 got: 2"))
+    checkpoint: Spark's file /cp/spark/offsets/3 is damaged (its checksum differs). Restore it from a copy, or start \
+with a new checkpoint.
+    >>> checksum_fault("no such table")
+    """
+    found = _CHECKSUM.search(text)
+    if found is None:
+        return None
+    return CheckpointError(f"checkpoint: Spark's file {found[1]} is damaged (its checksum differs). {_REMEDY}")
 
 
 def _log_fault(folder: Folder, name: str, least_lines: int) -> str | None:

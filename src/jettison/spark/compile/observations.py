@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, Observation
 
 
@@ -19,7 +20,7 @@ def observed_if_at_all(observation: Observation) -> dict[str, Any]:
     it, and then has nothing to tell."""
     try:
         return observed(observation)
-    except Py4JJavaError:
+    except (Py4JJavaError, AnalysisException):  # the latter where a plan with it was tried that could not be analysed
         return {}
 
 

@@ -33,6 +33,7 @@ from jettison.plan.refine.staleness import Fresh
 from jettison.plan.windows.decisions import decisions_of
 from jettison.spark.checkpoint.checkpoint import Checkpoint
 from jettison.spark.checkpoint.logs import Ledger, Logged, shed_entries
+from jettison.spark.checkpoint.spark_files import checksum_fault
 from jettison.spark.compile.freshness import Ages, count_fresh
 from jettison.spark.compile.group_sizes import count_groups
 from jettison.spark.compile.quality import with_counted_shares
@@ -171,6 +172,9 @@ class Run:
         except BaseException as error:
             self._failure = error
             self._close()
+            damage = checksum_fault(str(error))
+            if damage is not None:
+                raise damage from shown_cause(error)
             if not isinstance(error, AnalysisException):  # such as an aggregate before the network
                 raise
             names = ", ".join(repr(source.name) for source in self.graph.sources)
@@ -358,6 +362,9 @@ class Run:
             return self._session_ended()
         names = ", ".join(repr(source.name) for source in self.graph.sources)
         detail = reason_of(self._failure or error)
+        damage = checksum_fault(f"{detail} {error}")
+        if damage is not None:
+            return damage
         on_kafka = any(source.kafka is not None for source in self.graph.sources)
         advice = hint(f"{detail} {error}") if on_kafka else ""
         return SourceError(

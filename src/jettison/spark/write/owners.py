@@ -37,10 +37,10 @@ class Owner:
     @staticmethod
     def read(folder: Folder) -> Owner | None:
         """The owner of a folder; None where nobody has said so. Of a damaged file only that there is one."""
-        text = folder.read(OWNER)
-        if text is None:
-            return None
         try:
+            text = folder.read(OWNER)
+            if text is None:
+                return None
             told = json.loads(text)
             return Owner(*(str(told[name]) for name in ("run", "network", "output", "checkpoint")))
         except (ValueError, KeyError, TypeError):
@@ -88,6 +88,15 @@ class Owners:
 
     def take(self) -> None:
         """Write down whose the folders are. What a sink is to replace is deleted now."""
+        try:
+            self._take()
+        except OSError as error:
+            raise StartError(
+                f"checkpoint {self._checkpoint.path!r}: {error.strerror or error} ({error.filename}). Make room, or "
+                f"allow writing there, and start again."
+            ) from error
+
+    def _take(self) -> None:
         adopts = {"adopts": True} if self._old else {}  # a start that is killed below does so again
         write_sealed(self._checkpoint.folder, RUN, json.dumps({"run": self._run, **adopts}))
         for claim in self._claims:
@@ -121,6 +130,11 @@ class Owners:
             return _Claim(sink.path, folder, owner, before, replaces=True)
         if before is None and not self._is_foreign(folder):
             return _Claim(sink.path, folder, owner, before, replaces=False)
+        if before is not None and not before.run:
+            raise StartError(
+                f"{whose}: {folder.path}/{OWNER}, which says whose the folder is, is damaged. Restore it from a copy, "
+                f"or give another path; jt.parquet(path, on_other_run='replace') deletes what is in the folder."
+            )
         raise StartError(
             f"{whose} {_told(before, owner)}, and batches of this run would replace those of that one. Go on with "
             f"{_its_checkpoint(before, owner)}, give another path, such as {_another(folder.path)!r}, or delete the "
