@@ -48,6 +48,7 @@ BEGINNING = -(2**62)
 """Before every window, and far enough from the ends of a bigint to be subtracted."""
 
 _ROUNDING = 1e-9
+_SMALL_CHANGE = 0.1
 
 
 def most_drop_share(gap: int) -> float:
@@ -218,6 +219,7 @@ def extend(
 ) -> Schedule:
     """From the first window after `now_index` on, judge by these values; earlier windows keep their fate.
 
+    Where windows go one by one, a change by no more than a tenth waits until the block under way has ended.
     `now_index` is the last window that a tuple of an earlier batch may have been in (see `needs.last_touched`), None
     before the first batch. Without a group the default changes; a group with its own list keeps that, and one without
     it takes the default along up to here. What the schedule says already, it need not say again:
@@ -234,6 +236,9 @@ def extend(
     ]
     goes_on = bool(stay) and stay[-1].gap == gap and not stay[-1].closed
     into = stay[-1].into_at(start) if goes_on else 0
+    # a small change waits for the next block: inside of one, what is due of it would be counted anew every time
+    if together == 1 and into and abs(drop_share - stay[-1].drop_share) <= _SMALL_CHANGE:
+        start, into = start + gap + 1 - into, 0
     phase = 0
     if together:
         due = goes_on and stay[-1].together == together
