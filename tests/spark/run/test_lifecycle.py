@@ -137,7 +137,7 @@ def test_trust_5_old_folders_and_those_to_replace(spark: SparkSession, tmp_path:
     assert list(folder.glob("batch=*")) == []
     refuses(spark, tmp_path / "old", sink, r"belongs to output 'fares' of network 'taxi' with checkpoint '.*anew'")
     (folder / "_jettison.json").write_text("{")
-    refuses(spark, tmp_path / "old", sink, r"belongs to unknown of network 'unknown'")
+    refuses(spark, tmp_path / "old", sink, r"_jettison.json, which says whose the folder is, is damaged")
     with pytest.raises(jt.StartError, match=r"on_other_run='append' is not known: use 'refuse' or 'replace'"):
         jt.parquet("out", on_other_run="append")
 

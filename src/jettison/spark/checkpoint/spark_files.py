@@ -68,8 +68,7 @@ def checksum_fault(text: str) -> CheckpointError | None:
     """The error for a file whose checksum Spark found to be wrong; None where its words tell of none.
 
     >>> print(checksum_fault("Checksum error: file:/cp/spark/offsets/3 at 0 exp: 1 got: 2"))
-    checkpoint: Spark's file /cp/spark/offsets/3 is damaged (its checksum differs). Restore it from a copy, or start \
-with a new checkpoint.
+    checkpoint: Spark's file /cp/spark/offsets/3 is damaged (its checksum differs). Restore it from a copy, or start...
     >>> checksum_fault("no such table")
     """
     found = _CHECKSUM.search(text)
