@@ -357,3 +357,12 @@ def test_an_event_time_that_is_replaced_before_a_window_is_refused() -> None:
     trips = net.source("trips", "at timestamp, zone int", event_time="at")
     trips.select("at AS started", "zone", "at").window("1 minute").agg(n="count(*)").output("out")
     assert net.graph.aggregates
+
+
+def test_a_column_of_another_source_may_be_called_as_the_event_time() -> None:
+    """Streams that are merged need the same names."""
+    net = Network("n")
+    trips = net.source("trips", "at timestamp, zone int", event_time="at")
+    rides = net.source("rides", "started timestamp, zone int", event_time="started").select("started AS at", "zone")
+    trips.union(rides).window("1 minute").agg(n="count(*)").output("out")
+    assert [each.name for each in net.graph.sources] == ["trips", "rides"]

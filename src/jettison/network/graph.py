@@ -208,15 +208,17 @@ class Graph:
                         f"{kind_of(operator)} {operator.name!r}: {what} by event time, and source {source.name!r} "
                         f"declares none: add event_time='column' to it."
                     )
-                self._check_time_is_not_replaced(operator, source.event_time)
+                self._check_time_is_not_replaced(operator, source, source.event_time)
 
-    def _check_time_is_not_replaced(self, timed: StreamJoin | Aggregate, column: str) -> None:
+    def _check_time_is_not_replaced(self, timed: StreamJoin | Aggregate, source: Source, column: str) -> None:
         """Windows and bands go by the time that the source declares, whatever a column of its name becomes later."""
         waiting = list(timed.inputs)
         while waiting:
             operator = self.by_name[waiting.pop()]
             if isinstance(operator, Aggregate | CountAggregate | StreamJoin):
                 continue  # from here on, times are those of results and pairs
+            if source not in self.sources_above(operator.name):
+                continue  # another source's column may get this name, so that the two can be merged
             made = [(result_name(each), each) for each in operator.expressions] if isinstance(operator, Select) else []
             made += list(operator.columns) if isinstance(operator, WithColumns) else []
             for name, expression in made:

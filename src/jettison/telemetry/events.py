@@ -20,7 +20,7 @@ from jettison.statistics.samples import LATENCY_QUANTILES, BatchSample
 
 @dataclass(frozen=True)
 class BatchEvent:
-    """One batch as it was measured, and what follows from it. Immutable; `to_json` is for other programs.
+    """One batch as it was measured, and what follows from it. `to_json` is for other programs.
 
     `accounts` has, by (source, output), where source tuples went; `delivered`, by output, what it got. `load` is the
     work of the batch, nothing shed, over its budget, by the costs as they are known. `infeasible` says why no plan
