@@ -166,7 +166,7 @@ def test_the_network_on_kafka_runs_as_written(
     from jettison.experiments.support.producer import producing
 
     code = block("localhost:9092")
-    for topic in ("trips", "alerts", "shed", "rejects"):
+    for topic in ("trips", "alerts", "shed", "dead_letters"):
         broker.create(topic)
     with producing(broker.servers, "trips", Constant(1000.0), 60.0, tmp_path / "sent"):
         code = code.replace("localhost:9092", broker.servers)

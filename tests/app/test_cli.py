@@ -97,7 +97,7 @@ def test_check_shows_the_network() -> None:
         (("run", "sinks", "busy"), {"console": 0}, ["run.sinks.busy.console", "0"]),
         (("run", "sinks", "busy"), {"format": "csv", "options": {"a": [1]}}, ["run.sinks.busy.options.a", "[1]"]),
         (("run", "sinks", "busy"), {"format": "csv", "schema": "a int"}, ["run.sinks.busy.schema"]),
-        (("run", "statics"), {"zones": {"format": "csv"}}, ["run.statics.zones", "none"]),
+        (("run", "tables"), {"zones": {"format": "csv"}}, ["run.tables.zones", "none"]),
     ],
 )
 def test_check_names_the_fault(tmp_path: Path, path: tuple[str, ...], to: Any, words: list[str]) -> None:

@@ -127,15 +127,15 @@ run:
 """
 
 
-def test_places_for_results_rejects_and_shed_rows_may_be_topics() -> None:
+def test_places_for_results_dead_letters_and_shed_rows_may_be_topics() -> None:
     spec = from_yaml(
         RUN + "  sinks: {out: {kafka: {servers: 'a:1', topic: o, key: fare}}}\n"
-        "  rejects: {kafka: {servers: 'a:1', topic: r, options: {kafka.linger.ms: 5, kafka.x: true}}}\n"
+        "  dead_letters: {kafka: {servers: 'a:1', topic: r, options: {kafka.linger.ms: 5, kafka.x: true}}}\n"
         "  on_shed: {trips: {parquet: shed}}"
     )
     places = read_places(spec, spec.graph())
     assert places.sinks["out"] == jt.kafka("a:1", "o", key="fare")
-    assert places.rejects == jt.kafka("a:1", "r", options={"kafka.linger.ms": "5", "kafka.x": "true"})
+    assert places.dead_letters == jt.kafka("a:1", "r", options={"kafka.linger.ms": "5", "kafka.x": "true"})
     assert places.use_kafka
     assert places.sources == {}
 

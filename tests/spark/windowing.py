@@ -61,10 +61,10 @@ def frame_of(spark: SparkSession, rows: Sequence[Row]) -> DataFrame:
 class Hand:
     """Runs batches of a network by hand, so that a test chooses the plan and when to break off."""
 
-    def __init__(self, spark: SparkSession, folder: Path, network: jt.Network, statics: Any = None) -> None:
+    def __init__(self, spark: SparkSession, folder: Path, network: jt.Network, tables: Any = None) -> None:
         self.spark = spark
         self.folder = folder
-        self.tables = tables = statics or {}
+        self.tables = tables = tables or {}
         where = LocalFolder(folder)
         declared = check_compiles(spark, network.graph, {"trips": frame_of(spark, [])}, tables)
         check_kinds(where, declared.kinds)

@@ -148,7 +148,7 @@ def nested_function() -> Any:
         (Where("w", ("s",), object()), "operator 'w' holds a Column.*SQL string"),
         (Apply("w", ("s",), lambda frame: frame), "operator 'w' holds .*lambda.*imported"),
         (Apply("w", ("s",), nested_function()), "operator 'w' holds .*inner.*imported"),
-        (Join("w", ("s",), object(), ("a",)), "operator 'w' joins a DataFrame.*statics"),
+        (Join("w", ("s",), object(), ("a",)), "operator 'w' joins a DataFrame.*tables"),
     ],
 )
 def test_what_cannot_be_written_down_is_refused(operator: Any, fault: str) -> None:

@@ -271,8 +271,8 @@ def _compare_outputs(folder: str, plans: dict[int, Logged]) -> dict[str, int]:
     kept = check_compiles(spark, graph, dict.fromkeys(_SOURCES, rows_of(0, 1).limit(0)), {})
     state, path = LocalFolder(Path(folder) / "again" / "state"), f"{folder}/again/state"
     joins, slices = JoinState(spark, state, path, kept.sides), SliceState(spark, graph, state, path, kept.slices)
-    rejects = ParquetSink(f"{folder}/again/rejects")
-    runner = BatchRunner(spark, graph, sinks, {}, rejects, joins=joins, slices=slices)
+    dead_letters = ParquetSink(f"{folder}/again/dead_letters")
+    runner = BatchRunner(spark, graph, sinks, {}, dead_letters, joins=joins, slices=slices)
     shedding, thinning = 0, 0
     for batch, logged in sorted(plans.items()):
         read = dict(zip(_SOURCES, zip(_ends(plans.get(batch - 1)), _ends(logged), strict=True), strict=True))

@@ -210,7 +210,7 @@ class Stream:
         delay: str | None = None,
         name: str | None = None,
     ) -> Stream:
-        """Join with a table that does not stream (a DataFrame, or a name given at the start in `statics`), or a stream.
+        """Join with a table that does not stream (a DataFrame, or a name given at the start in `tables`), or a stream.
 
         Rows of two streams pair when `on` is equal and their event times are at most `within` apart. `delay` says
         how far behind the newest row a row may come and still find all of its partners (by default "0 seconds").
@@ -220,7 +220,7 @@ class Stream:
         if not isinstance(other, Stream | str) and not hasattr(other, "columns"):
             raise NetworkError(
                 f"join {name!r}: {other!r} is nothing to join with: give a stream, a DataFrame, or the name of a table "
-                f"that jt.start gets in `statics`."
+                f"that jt.start gets in `tables`."
             )
         if isinstance(other, Stream):
             self._check_network("join", name, other)

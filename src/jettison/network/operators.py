@@ -131,11 +131,11 @@ class Union:
 
 @dataclass(frozen=True)
 class Join:
-    """Join with a table that does not stream: a DataFrame, or a name given at the start in `statics`."""
+    """Join with a table that does not stream: a DataFrame, or a name given at the start in `tables`."""
 
     name: str
     inputs: tuple[str, ...]
-    static: Any
+    table: Any
     on: tuple[str, ...]
     how: str = "inner"
 

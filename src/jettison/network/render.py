@@ -51,8 +51,8 @@ def describe(operator: Operator) -> str:
     elif isinstance(operator, Union):
         detail = ", ".join(operator.inputs)
     elif isinstance(operator, Join):
-        static = operator.static if isinstance(operator.static, str) else "a static table"
-        detail = f"{operator.how} {static} on {', '.join(operator.on)}"
+        table = operator.table if isinstance(operator.table, str) else "a static table"
+        detail = f"{operator.how} {table} on {', '.join(operator.on)}"
     elif isinstance(operator, StreamJoin):
         delay = f", delay {duration_text(operator.delay_ms)}" if operator.delay_ms else ""
         streams = " with ".join(operator.inputs)

@@ -221,8 +221,8 @@ class RunSpec(_Strict):
     retention: str | int | None = "7 days"
     sources: dict[str, dict[str, Any]] = {}
     sinks: dict[str, dict[str, Any]] = {}
-    statics: dict[str, dict[str, Any]] = {}
-    rejects: dict[str, Any] | None = None
+    tables: dict[str, dict[str, Any]] = {}
+    dead_letters: dict[str, Any] | None = None
     on_shed: dict[str, dict[str, Any]] = {}
 
 
@@ -381,9 +381,9 @@ def _operator_dict(operator: Operator) -> dict[str, Any]:
     if isinstance(operator, Union):
         return {"union": list(operator.inputs)}
     if isinstance(operator, Join):
-        if not isinstance(operator.static, str):
-            raise NetworkError(f"{element} joins a DataFrame: give it a name, and the DataFrame in `statics`.")
-        join = {"join": operator.static, "on": list(operator.on), "how": operator.how, "of": operator.inputs[0]}
+        if not isinstance(operator.table, str):
+            raise NetworkError(f"{element} joins a DataFrame: give it a name, and the DataFrame in `tables`.")
+        join = {"join": operator.table, "on": list(operator.on), "how": operator.how, "of": operator.inputs[0]}
         return join if operator.how != "inner" else {key: value for key, value in join.items() if key != "how"}
     if isinstance(operator, StreamJoin):
         left, right = operator.inputs

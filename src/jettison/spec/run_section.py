@@ -5,9 +5,9 @@
     sinks:    fares: {parquet: out/fares}  |  {parquet: out/fares, on_other_run: replace}
               fares: {console: 5}  |  {memory: 1000}  |  {format: noop}
               fares: {kafka: {servers: "localhost:9092", topic: fares}}
-    rejects:  {parquet: out/rejects}       |  {kafka: ...}
+    dead_letters: {parquet: out/bad}      |  {kafka: ...}
     on_shed:  trips: {kafka: ...}          |  {parquet: out/shed}
-    statics:  zones: {format: csv, path: zones.csv, options: {header: true}}
+    tables:  zones: {format: csv, path: zones.csv, options: {header: true}}
 
 A source that is declared with a Kafka topic needs no place here. Every error names the place in the file.
 """
@@ -87,8 +87,8 @@ class Places:
 
     sources: Mapping[str, Generated | Stored]
     sinks: Mapping[str, Target]
-    statics: Mapping[str, Stored]
-    rejects: Target | None
+    tables: Mapping[str, Stored]
+    dead_letters: Target | None
     on_shed: Mapping[str, Target]
     trigger: str
     headroom: float
@@ -102,7 +102,9 @@ class Places:
     @property
     def use_kafka(self) -> bool:
         """Whether rows go to Kafka."""
-        return any(isinstance(each, Kafka) for each in (*self.sinks.values(), self.rejects, *self.on_shed.values()))
+        return any(
+            isinstance(each, Kafka) for each in (*self.sinks.values(), self.dead_letters, *self.on_shed.values())
+        )
 
 
 class _Strict(BaseModel):
@@ -146,8 +148,8 @@ def read_places(spec: Spec, graph: Graph) -> Places:
     return Places(
         {name: _source(f"run.sources.{name}", data) for name, data in _sources(run, graph).items()},
         {name: _sink(f"run.sinks.{name}", data) for name, data in _sinks(run, graph).items()},
-        {name: _stored(f"run.statics.{name}", _StoredSpec, data) for name, data in _statics(run, graph).items()},
-        None if run.rejects is None else _sink("run.rejects", run.rejects),
+        {name: _stored(f"run.tables.{name}", _StoredSpec, data) for name, data in _tables(run, graph).items()},
+        None if run.dead_letters is None else _sink("run.dead_letters", run.dead_letters),
         {name: _sink(f"run.on_shed.{name}", data) for name, data in run.on_shed.items()},
         run.trigger,
         run.headroom,
@@ -174,10 +176,10 @@ def _sinks(run: RunSpec, graph: Graph) -> dict[str, dict[str, Any]]:
     return _matched("run.sinks", "output", names, run.sinks, "{parquet: out/name} or {console: 5}")
 
 
-def _statics(run: RunSpec, graph: Graph) -> dict[str, dict[str, Any]]:
+def _tables(run: RunSpec, graph: Graph) -> dict[str, dict[str, Any]]:
     joins = [operator for operator in graph.operators if isinstance(operator, Join)]
-    names = list(dict.fromkeys(join.static for join in joins if isinstance(join.static, str)))
-    return _matched("run.statics", "table that a join names", names, run.statics, "{format: parquet, path: ...}")
+    names = list(dict.fromkeys(join.table for join in joins if isinstance(join.table, str)))
+    return _matched("run.tables", "table that a join names", names, run.tables, "{format: parquet, path: ...}")
 
 
 def _matched(place: str, what: str, names: list[str], given: dict[str, dict[str, Any]], hint: str) -> dict[str, Any]:

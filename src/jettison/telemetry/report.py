@@ -139,7 +139,9 @@ class Report:
             lines.append(f"aggregate {name}: {count:,} windows withheld, which it has not seen from the first row on")
         lines += self.notes
         for name, count in self.unfit.items():
-            lines.append(f"operator {name}: its expression failed on {count:,} rows, which are kept with the rejects")
+            lines.append(
+                f"operator {name}: its expression failed on {count:,} rows, which are kept with the dead letters"
+            )
         if self.rows_without_time:
             lines.append(f"{self.rows_without_time:,} rows have no event time: they count in no latency")
         if self.would_deliver:

@@ -1,4 +1,4 @@
-"""Tidying a checkpoint takes no longer, and holds no more, the older a run gets; rejects are deleted with the records.
+"""Tidying a checkpoint takes no longer, and holds no more, the older a run gets; dead letters go with the records.
 
 Number 19 of what a run must stand: logs that grow for ever. No JVM.
 """
@@ -229,24 +229,26 @@ def test_trust_16_nothing_is_tidied_by_who_no_longer_holds_the_checkpoint(
     assert "no longer holds it" in caplog.text
 
 
-@pytest.mark.parametrize("with_rejects", [True, False])
-def test_trust_19_rejects_are_deleted_with_the_records_of_their_batches(tmp_path: Path, with_rejects: bool) -> None:
+@pytest.mark.parametrize("with_dead_letters", [True, False])
+def test_trust_19_dead_letters_are_deleted_with_the_records_of_their_batches(
+    tmp_path: Path, with_dead_letters: bool
+) -> None:
     """A folder for each batch with a row that does not parse stayed for ever."""
     for batch in (*range(0, 520, 3), 600):
-        (tmp_path / "rejects" / f"batch={batch}").mkdir(parents=True)
-        (tmp_path / "rejects" / f"batch={batch}" / "part-0.parquet").write_bytes(b"x")
-    (tmp_path / "rejects" / "batch=5.old").mkdir()
+        (tmp_path / "dead_letters" / f"batch={batch}").mkdir(parents=True)
+        (tmp_path / "dead_letters" / f"batch={batch}" / "part-0.parquet").write_bytes(b"x")
+    (tmp_path / "dead_letters" / "batch=5.old").mkdir()
     files = files_of(LocalFolder(tmp_path))
     for batch in range(520):
         files.write(batch, {"batch": batch})
     tidying = Tidying(LocalFolder(tmp_path), [files], Retention.of(200))
-    tidying.with_rejects = with_rejects
+    tidying.with_dead_letters = with_dead_letters
     tidying.after(519)
     tidying._thread.shutdown(wait=True)
     assert files.batches()[0] == 300
-    left = sorted(int(each.name[6:]) for each in (tmp_path / "rejects").iterdir() if each.name[6:].isdigit())
-    assert left == [n for n in (*range(0, 520, 3), 600) if not with_rejects or n >= 300]
-    assert (tmp_path / "rejects" / "batch=5.old").exists(), "not ours"
+    left = sorted(int(each.name[6:]) for each in (tmp_path / "dead_letters").iterdir() if each.name[6:].isdigit())
+    assert left == [n for n in (*range(0, 520, 3), 600) if not with_dead_letters or n >= 300]
+    assert (tmp_path / "dead_letters" / "batch=5.old").exists(), "not ours"
 
 
 def test_trust_14_a_damaged_record_keeps_no_segment_alive(tmp_path: Path) -> None:

@@ -67,9 +67,9 @@ def test_rows_that_do_not_parse_are_counted_and_kept(spark: SparkSession, tmp_pa
             bad.append((row.trip, row.value))
     assert len(bad) > 30
     assert sorted(map(tuple, out.rows)) == sorted(good)
-    rejects = spark.read.parquet(str(tmp_path / "rejects")).collect()
-    assert sorted((json.loads(row.beside)["trip"], bytes(row.value).decode()) for row in rejects) == sorted(bad)
-    assert {(row._arc, row._reason) for row in rejects} == {("trips", "does not parse")}
+    dead_letters = spark.read.parquet(str(tmp_path / "dead_letters")).collect()
+    assert sorted((json.loads(row.beside)["trip"], bytes(row.value).decode()) for row in dead_letters) == sorted(bad)
+    assert {(row._arc, row._reason) for row in dead_letters} == {("trips", "does not parse")}
     report = run.report()
     assert (report.rows_rejected, report.rows_shed) == (len(bad), 1000 - len(kept))
     assert f"{len(bad)} rejected" in str(report)
@@ -90,8 +90,8 @@ def test_rows_of_every_odd_shape_inside_a_payload(spark: SparkSession, tmp_path:
     run = ended(start(net, stream, out, tmp_path / "checkpoint"), 10)
 
     assert sorted(map(tuple, out.rows), key=str) == [(0, 1.5), (6, None), (7, None)]
-    rejects = spark.read.parquet(str(tmp_path / "checkpoint" / "rejects"))
-    assert sorted(json.loads(row.beside)["trip"] for row in rejects.collect()) == [1, 2, 3, 4, 5, 8, 9]
+    dead_letters = spark.read.parquet(str(tmp_path / "checkpoint" / "dead_letters"))
+    assert sorted(json.loads(row.beside)["trip"] for row in dead_letters.collect()) == [1, 2, 3, 4, 5, 8, 9]
     assert run.report().rows_rejected == 7
 
 
@@ -298,7 +298,7 @@ FAULTS: dict[str, tuple[Callable[[jt.Stream], None] | None, dict[str, Any], str]
     "no table": (
         lambda trips: trips.join("zones", "zone", name="named").output("out"),
         {},
-        r"join 'named': no table 'zones': add statics=",
+        r"join 'named': no table 'zones': add tables=",
     ),
     "column": (
         lambda trips: trips.where(F.col("fair") > 0, name="paid").output("out"),
@@ -353,10 +353,10 @@ def test_streams_and_tables_that_do_not_fit(spark: SparkSession, tmp_path: Path)
     named.source("trips", **TRIPS).join("zones", "zone", name="named").output("out")
     clash = spark.createDataFrame([(1, 2.0)], "zone int, fare double")
     with pytest.raises(jt.StartError, match=r"join 'named': both sides have column 'fare': rename it"):
-        start(named, stream, jt.memory(), tmp_path, statics={"zones": clash})
+        start(named, stream, jt.memory(), tmp_path, tables={"zones": clash})
     without = spark.createDataFrame([(1,)], "place int")
     with pytest.raises(jt.StartError, match=r"join 'named': .*zone"):
-        start(named, stream, jt.memory(), tmp_path, statics={"zones": without})
+        start(named, stream, jt.memory(), tmp_path, tables={"zones": without})
 
     mapped = stream.withColumn("tags", F.create_map(F.lit("a"), F.lit(1)))
     with pytest.raises(jt.StartError, match=r"source 'trips': .*map.* id"):

@@ -84,7 +84,7 @@ def test_trust_12_a_bad_row_is_rejected_wherever_it_fails(
 ) -> None:
     table = spark.createDataFrame([(7, "seven"), (9, "nine"), (11, "eleven")], "kind int, name string")
     texts = spark.createDataFrame([("2", "two"), ("y", "bad"), (" 4", "four")], "zone string, name string")
-    net = everywhere()  # statics are by join here, as a run has them
+    net = everywhere()  # tables are by join here, as a run has them
     run = Hand(spark, tmp_path, net, {"looked_up": table, "looked_left": texts})
     first, second = run.run(0, GOOD), run.run(1, BAD)
     assert first.unfit == {}
@@ -108,9 +108,9 @@ def test_trust_12_a_bad_row_is_rejected_wherever_it_fails(
         "right": text | huge,
     }
     assert second.unfit == {name: len(trips) for name, trips in bad.items()}
-    rejects: MemorySink = run.runner._rejects  # type: ignore[assignment]
+    dead_letters: MemorySink = run.runner._dead_letters  # type: ignore[assignment]
     found: dict[str, set[int]] = {}
-    for row in rejects.rows:
+    for row in dead_letters.rows:
         place = row._arc if row._arc == "texts>both" else row._arc.partition(">")[2]
         assert f"{place.rpartition('>')[2]!r} fails on it" in row._reason
         found.setdefault(place, set()).add(json.loads(bytes(row.value))["trip"])

@@ -83,8 +83,8 @@ def test_trust_12_rows_on_which_an_expression_fails_are_rejected(spark: SparkSes
     failed = [each.failed["trips_sum"] for each in measured if each.failed]
     assert [each.windows for each in failed] == [1]
     assert "sum(trip) is beyond what a bigint holds" in failed[0].reason
-    rejects: MemorySink = run.runner._rejects  # type: ignore[assignment]
-    found = sorted((row._arc, row._reason, json.loads(bytes(row.value))["trip"]) for row in rejects.rows)
+    dead_letters: MemorySink = run.runner._dead_letters  # type: ignore[assignment]
+    found = sorted((row._arc, row._reason, json.loads(bytes(row.value))["trip"]) for row in dead_letters.rows)
     assert found == [
         ("trips>numbers", "select 'numbers' fails on it", 4),
         ("trips>numbers", "select 'numbers' fails on it", most),
@@ -130,9 +130,11 @@ def test_trust_12_and_22_a_run_goes_on_and_tells_of_bad_rows(
     assert sorted(row.id for row in everything.rows) == [number for number in range(6000) if number not in (77, 4999)]
     assert all(row.when is None for row in everything.rows)  # a time that is none in Python stops nothing
     assert "operator ratio: its expression failed on 60 rows" in str(report)
-    rejects = spark.read.parquet(str(tmp_path / "checkpoint" / "rejects")).collect()
-    assert sorted(json.loads(bytes(row.value))["id"] for row in rejects) == sorted([*range(0, 6000, 100), 77, 4999])
-    assert {row._reason for row in rejects} == {"where 'ratio' fails on it", "apply 'fussy' fails on it"}
+    dead_letters = spark.read.parquet(str(tmp_path / "checkpoint" / "dead_letters")).collect()
+    assert sorted(json.loads(bytes(row.value))["id"] for row in dead_letters) == sorted(
+        [*range(0, 6000, 100), 77, 4999]
+    )
+    assert {row._reason for row in dead_letters} == {"where 'ratio' fails on it", "apply 'fussy' fails on it"}
     assert {"an expression failed"} <= {row.reason for row in run.ledger().collect()}
     said = [record.getMessage() for record in caplog.records if record.name == "jettison"]
     in_order = ["'faulty' starts", "measuring costs", "DIVIDE_BY_ZERO", "costs are measured", "62 rows make", "stopped"]

@@ -105,7 +105,7 @@ def test_records_that_do_not_parse_go_to_a_topic_as_they_were(
     send(broker.servers, topic, [trip(1), *bad, trip(2)])
     broker.create(f"{topic}-bad")
     out = jt.memory()
-    run = start(passing(earliest(broker, topic)), tmp_path, out, rejects=jt.kafka(broker.servers, f"{topic}-bad"))
+    run = start(passing(earliest(broker, topic)), tmp_path, out, dead_letters=jt.kafka(broker.servers, f"{topic}-bad"))
     ended(run, 7)
 
     assert sorted(row.trip for row in out.rows) == [1, 2]
@@ -500,8 +500,8 @@ def test_sinks_that_would_undo_each_other_are_refused(
     spark: SparkSession, broker: Broker, topic: str, tmp_path: Path
 ) -> None:
     same = jt.parquet(f"{tmp_path}/same")
-    with pytest.raises(jt.StartError, match=r"on_shed trips and rejects both write to"):
-        start(passing(earliest(broker, topic)), tmp_path, jt.memory(), on_shed={"trips": same}, rejects=same)
+    with pytest.raises(jt.StartError, match=r"on_shed trips and dead_letters both write to"):
+        start(passing(earliest(broker, topic)), tmp_path, jt.memory(), on_shed={"trips": same}, dead_letters=same)
 
 
 def test_a_checkpoint_of_another_topic_is_refused(
@@ -519,7 +519,7 @@ def test_avro(spark: SparkSession, broker: Broker, topic: str, tmp_path: Path) -
     send(broker.servers, topic, [b"\x0e\x06bob", b"\xff", b"\x10\x06eva"])
     out = jt.memory()
     source = earliest(broker, topic, value="avro", schema=schema)
-    run = ended(start(passing(source), tmp_path, out, rejects=jt.parquet(f"{tmp_path}/bad")), 3)
+    run = ended(start(passing(source), tmp_path, out, dead_letters=jt.parquet(f"{tmp_path}/bad")), 3)
     assert sorted((row.trip, row.who) for row in out.rows) == [(7, "bob"), (8, "eva")]
     assert run.report().rows_rejected == 1
     assert [bytes(row.value) for row in spark.read.parquet(f"{tmp_path}/bad").collect()] == [b"\xff"]

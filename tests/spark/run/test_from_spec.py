@@ -69,7 +69,7 @@ def test_generated_rows_joined_and_written_as_parquet(spark: SparkSession, tmp_p
             "sources": {
                 "trips": {"generator": {"preset": "taxi", "seed": 3, "rows_per_batch": 500, "limit_rows": 1200}}
             },
-            "statics": {"zones": {"format": "parquet", "path": str(tmp_path / "zones")}},
+            "tables": {"zones": {"format": "parquet", "path": str(tmp_path / "zones")}},
             "sinks": {"out": {"parquet": str(tmp_path / "out")}},
         },
         {"named": {"of": "trips", "join": "zones", "on": ["zone"]}},
@@ -152,10 +152,10 @@ def test_any_source_and_sink_of_spark(spark: SparkSession, tmp_path: Path) -> No
         ({"sources": {"trips": {"format": "rate", "schema": "a nonsense"}}}, ["run.sources.trips"]),
         ({"sources": {"trips": {"format": "rate"}}}, ["'trips'", "'trip'", "timestamp"]),
         (
-            {"statics": {"zones": {"format": "parquet", "path": "/nowhere/at/all"}}},
-            ["run.statics.zones", "/nowhere/at/all"],
+            {"tables": {"zones": {"format": "parquet", "path": "/nowhere/at/all"}}},
+            ["run.tables.zones", "/nowhere/at/all"],
         ),
-        ({"statics": {}}, ["run.statics", "'zones'"]),
+        ({"tables": {}}, ["run.tables", "'zones'"]),
         ({"sinks": {}}, ["run.sinks", "'out'"]),
         ({"headroom": 7.0}, ["run.headroom", "7"]),
     ],
@@ -165,7 +165,7 @@ def test_faults_name_the_place(spark: SparkSession, tmp_path: Path, run: dict[st
     zones.write_text("zone\n1\n", encoding="utf-8")
     good = {
         "sources": {"trips": {"generator": {"preset": "taxi"}}},
-        "statics": {"zones": {"format": "csv", "options": {"header": True}, "schema": "zone int", "path": str(zones)}},
+        "tables": {"zones": {"format": "csv", "options": {"header": True}, "schema": "zone int", "path": str(zones)}},
         "sinks": {"out": {"memory": None}},
     }
     declared = spec({**good, **run}, {"named": {"of": "trips", "join": "zones", "on": ["zone"]}})

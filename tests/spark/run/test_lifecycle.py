@@ -77,7 +77,7 @@ def test_trust_5_a_folder_belongs_to_one_run(spark: SparkSession, tmp_path: Path
     spelled = jt.parquet(f"file://{tmp_path}/./fares/")
     refuses(spark, tmp_path / "third", {"output 'fares'": fares}, whose, network="other")
     refuses(spark, tmp_path / "fourth", {"output 'fares'": spelled}, rf"'{tmp_path}/fares' belongs to output 'fares'")
-    for name in ("rejects", "on_shed trips"):
+    for name in ("dead_letters", "on_shed trips"):
         refuses(spark, tmp_path / "fifth", {name: alerts}, f"{name}: .*alerts' belongs to output 'alerts'")
     swapped = {"output 'fares'": alerts, "output 'alerts'": fares}
     refuses(spark, tmp_path / "first", swapped, r"output 'fares': .* has the rows of output 'alerts' of this very run")
@@ -363,7 +363,7 @@ def test_trust_24_spark_connect_is_refused_in_one_sentence(spark: SparkSession, 
         r"source 'trips'": {"sources": {"trips": frame}},
         r"spark=": {"sources": {"trips": stream}, "spark": session},
         "spark=$": {"spark": mine},
-        r"table 'zones'": {"sources": {"trips": stream}, "statics": {"zones": frame}},
+        r"table 'zones'": {"sources": {"trips": stream}, "tables": {"zones": frame}},
     }.items():
         with pytest.raises(
             jt.StartError, match=rf"^{what.rstrip('$')} belongs to Spark Connect, .*: use a session"

@@ -96,7 +96,7 @@ def test_every_operator_gives_what_a_batch_job_gives(spark: SparkSession, tmp_pa
         trigger=TRIGGER,
         checkpoint=str(tmp_path),
         shedding=False,
-        statics={"closed": closed},
+        tables={"closed": closed},
     )
     ended(run, 1500)
 

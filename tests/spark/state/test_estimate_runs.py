@@ -87,6 +87,6 @@ def test_a_run_with_a_table_that_has_a_key_twice_is_not_started(spark: SparkSess
             {"trips": trips(spark, 10, 10)},
             {"table": MemorySink()},
             checkpoint=str(tmp_path / "checkpoint"),
-            statics={"names": spark.createDataFrame([(1, "a"), (1, "b"), (2, "c")], "zone int, name string")},
+            tables={"names": spark.createDataFrame([(1, "a"), (1, "b"), (2, "c")], "zone int, name string")},
         )
     assert not (tmp_path / "checkpoint").exists()

@@ -14,19 +14,19 @@ def join_columns(element: str, join: Join, here: Columns) -> Columns:
     """Of a join with a static table: those here, then the table's others."""
     for column in join.on:
         check_columns(element, quoted(column), here)
-    static: list[str] | None = getattr(join.static, "columns", None)
-    if static is None:
+    table: list[str] | None = getattr(join.table, "columns", None)
+    if table is None:
         return None
-    on, there = {column.lower() for column in join.on}, {column.lower() for column in static}
+    on, there = {column.lower() for column in join.on}, {column.lower() for column in table}
     for column in join.on:
         if column.lower() not in there:
-            raise NetworkError(f"{element}: the static table has no column {column!r}. It has: {', '.join(static)}.")
+            raise NetworkError(f"{element}: the static table has no column {column!r}. It has: {', '.join(table)}.")
     if here is None or join.how in ("left_semi", "left_anti"):
         return here
     clash = [column for column in here if column.lower() in there - on]
     if clash:
         raise NetworkError(f"{element}: both sides have column {clash[0]!r}: rename it on one side.")
-    return (*here, *(column for column in static if column.lower() not in on))
+    return (*here, *(column for column in table if column.lower() not in on))
 
 
 def stream_join_columns(element: str, join: StreamJoin, left: Columns, right: Columns) -> Columns:

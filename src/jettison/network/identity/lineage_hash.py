@@ -140,7 +140,7 @@ def _told(operator: Operator, *, results: bool) -> str:
     if isinstance(operator, WithColumns):
         return _joined(f"{_sql(expression)} AS {name}" for name, expression in operator.columns)
     if isinstance(operator, Join):
-        return f"table {_table(operator.static)} on={_listed(operator.on)} how={operator.how}"
+        return f"table {_table(operator.table)} on={_listed(operator.on)} how={operator.how}"
     if isinstance(operator, StreamJoin):
         band = f"within_ms={operator.within_ms:.15g} delay_ms={operator.delay_ms:.15g}"
         return f"stream on={_listed(operator.on)} how={operator.how} {band}"
@@ -194,13 +194,13 @@ def column_text(shown: str) -> str:
     return f"{shown} {unknown('Python function in a Column')}" if _IN_PYTHON in shown else shown
 
 
-def _table(static: Any) -> str:
+def _table(table: Any) -> str:
     """A table by its name; a DataFrame, which has none, by its columns: what is in it is unknown."""
-    if isinstance(static, str):
-        return static
-    kinds = getattr(static, "dtypes", None)
+    if isinstance(table, str):
+        return table
+    kinds = getattr(table, "dtypes", None)
     columns = f" of {json.dumps(kinds)}" if isinstance(kinds, list) else ""
-    return unknown(type(static).__name__) + columns
+    return unknown(type(table).__name__) + columns
 
 
 def _listed(names: tuple[str, ...]) -> str:

@@ -6,7 +6,7 @@ checkpoint/profile.json   costs and selectivities as last known
 checkpoint/shared.json    operators whose rows are persisted for several outputs
 checkpoint/plans/         the plan of each batch, written before it runs
 checkpoint/ledger/        what was shed
-checkpoint/rejects/       rows that did not parse, as long as plans and ledger are kept
+checkpoint/dead_letters/  rows that did not parse, as long as plans and ledger are kept
 checkpoint/state/         what joins of streams and aggregates keep
 checkpoint/spark/         Spark's own checkpoint
 

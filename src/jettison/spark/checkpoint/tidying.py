@@ -1,4 +1,4 @@
-"""Keep a checkpoint small, in a thread beside the run: old records are put together, then deleted, rejects with them.
+"""Keep a checkpoint small, in a thread beside the run: old records are put together, then deleted with dead letters.
 
 Everything is done in small steps, each of which may be the last one: closing waits for one of them, however much there
 is to do, and the next run goes on.
@@ -18,7 +18,7 @@ from jettison.spark.checkpoint.retention import Retention
 from jettison.spark.checkpoint.run_clock import RunClock
 from jettison.spark.checkpoint.small_files import Folder
 
-REJECTS = "rejects"
+DEAD_LETTERS = "dead_letters"
 _BATCH = re.compile(r"batch=(\d+)")
 _log = logging.getLogger(__name__)
 
@@ -26,8 +26,8 @@ _log = logging.getLogger(__name__)
 class Tidying:
     """Tidies the records of a run. `check_held` raises when the checkpoint is no longer ours.
 
-    `with_rejects` says that the folder `rejects` is the run's own: what is older than the retention is deleted there
-    too. It is False where the user has chosen where rejects are kept.
+    `with_dead_letters` says that the folder `dead_letters` is the run's own: what is older than the retention is
+    deleted there too. It is False where the user has chosen where dead letters are kept.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Tidying:
         clock: RunClock | None = None,
     ) -> None:
         self._clock = clock or RunClock(lambda: None)
-        self.with_rejects = False
+        self.with_dead_letters = False
         self._folder = folder
         self._records = records
         self._retention = retention
@@ -77,13 +77,13 @@ class Tidying:
         for last in records.steps(batch, self._retention, self._clock.now_ms()):
             deleted = deleted if last is None else max(deleted, last)
             yield
-        if deleted >= 0 and self.with_rejects:
-            yield from self._delete_rejects(deleted)
+        if deleted >= 0 and self.with_dead_letters:
+            yield from self._delete_dead_letters(deleted)
 
-    def _delete_rejects(self, until: int) -> Iterator[None]:
-        """Delete the rejects of batches up to this one: also those that a crash, or an earlier version, has left."""
-        for name in self._folder.folders(REJECTS):
+    def _delete_dead_letters(self, until: int) -> Iterator[None]:
+        """Delete the dead letters of batches up to this one, also those that a crash has left."""
+        for name in self._folder.folders(DEAD_LETTERS):
             found = _BATCH.fullmatch(name)
             if found and int(found[1]) <= until:
-                self._folder.delete(f"{REJECTS}/{name}")
+                self._folder.delete(f"{DEAD_LETTERS}/{name}")
                 yield

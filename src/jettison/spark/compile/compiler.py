@@ -132,7 +132,7 @@ class Compiler:
         graph: Graph,
         raw: Mapping[str, DataFrame],
         plan: Plan,
-        statics: Mapping[str, DataFrame],
+        tables: Mapping[str, DataFrame],
         shared: frozenset[str] = frozenset(),
         known: Known | None = None,
         whole: frozenset[str] = frozenset(),
@@ -147,7 +147,7 @@ class Compiler:
         self._graph = graph
         self._raw = raw
         self._plan = plan
-        self._statics = statics
+        self._tables = tables
         self._shared = shared
         self._whole = whole  # operators whose rows are wanted with all their columns
         self._joiner = joiner or self._pair
@@ -383,7 +383,7 @@ class Compiler:
 
     def _joined_with_care(self, join: Join, rows: DataFrame) -> DataFrame:
         plain = self._applied(join, [rows])
-        made = joined_with_care(join, rows, self._statics[join.name], self.known)
+        made = joined_with_care(join, rows, self._tables[join.name], self.known)
         if made is None:
             return plain
         frame, rejecting = made
@@ -471,7 +471,7 @@ class Compiler:
                 return frames[0].withColumns({name: self.known.expression(item) for name, item in operator.columns})
             if isinstance(operator, Join):
                 self._check_clash(operator, frames[0])
-                return frames[0].join(self._statics[operator.name], list(operator.on), operator.how)
+                return frames[0].join(self._tables[operator.name], list(operator.on), operator.how)
             if isinstance(operator, Apply):
                 made = resolve(operator)(frames[0])
                 if not isinstance(made, DataFrame):
@@ -495,8 +495,8 @@ class Compiler:
     def _check_clash(self, join: Join, frame: DataFrame) -> None:
         """The columns of a table that is named at the start are seen here first."""
         here = self.known.columns(join.inputs[0], frame)
-        static = self.known.columns(f"{join.name} (static)", self._statics[join.name])
-        clash = sorted((set(here) & set(static)) - set(join.on))
+        table = self.known.columns(f"{join.name} (static)", self._tables[join.name])
+        clash = sorted((set(here) & set(table)) - set(join.on))
         if clash and join.how not in ("left_semi", "left_anti"):
             raise StartError(f"join {join.name!r}: both sides have column {clash[0]!r}: rename it on one side.")
 

@@ -51,12 +51,12 @@ def count_groups(
     graph: Graph,
     raw: Mapping[str, DataFrame],
     rows: Mapping[str, int],
-    statics: Mapping[str, DataFrame],
+    tables: Mapping[str, DataFrame],
     known: Known,
     names: Collection[str],
 ) -> dict[str, GroupSample]:
     """The same of the rows of a batch before it runs, by a job for each aggregate: for the first one after a start."""
-    compiler = Compiler(graph, raw, Plan(), statics, known=known)
+    compiler = Compiler(graph, raw, Plan(), tables, known=known)
     found: dict[str, GroupSample] = {}
     for aggregate in graph.aggregates:
         if aggregate.name in names:

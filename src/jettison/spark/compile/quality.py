@@ -31,7 +31,7 @@ def with_counted_shares(
     graph: Graph,
     raw: Mapping[str, DataFrame],
     sample: BatchSample,
-    statics: Mapping[str, DataFrame],
+    tables: Mapping[str, DataFrame],
     known: Known,
     plan: Plan,
     costs: CostModel,
@@ -46,7 +46,7 @@ def with_counted_shares(
     if not arcs:
         return plan
     mask = sample_mask(sum(sample.rows_in.values()))
-    compiler = Compiler(graph, raw, plan, statics, known=known, mask=mask)
+    compiler = Compiler(graph, raw, plan, tables, known=known, mask=mask)
     counts: dict[str, tuple[int, int]] = {}
     before: dict[str, ValueSample] = {}
     for arc in arcs:

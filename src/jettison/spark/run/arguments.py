@@ -22,7 +22,7 @@ def check_arguments(**given: Any) -> None:
             fits, remedy = _RULES[name]
             if not fits(value):
                 raise StartError(f"jt.start: {name} is {_shown(value)}: {remedy}.")
-    for name, frame in {**(given.get("sources") or {}), **(given.get("statics") or {})}.items():
+    for name, frame in {**(given.get("sources") or {}), **(given.get("tables") or {})}.items():
         if not isinstance(frame, DataFrame | Kafka):
             raise StartError(
                 f"jt.start: {name!r} is {_shown(frame)}: give a DataFrame, such as spark.readStream.load(...), "
@@ -74,7 +74,7 @@ _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "stale": (_or_none(_of(str)), "write a duration, such as '1 minute'"),
     "profile": (_or_none(_of(Profile)), "give a jt.Profile, or leave it out"),
     "shared": (_or_none(_names), "give names of operators, such as ['paid']"),
-    "statics": (_or_none(_of(Mapping)), "give the tables that joins name, such as {'zones': zones_df}"),
+    "tables": (_or_none(_of(Mapping)), "give the tables that joins name, such as {'zones': zones_df}"),
     "on_shed": (_or_none(_of(Mapping)), "give sinks by arc or output, such as {'trips': jt.parquet(path)}"),
     "metrics_port": (_or_none(_port), "give a port from 0 (any) to 65535"),
     "spark": (_or_none(_of(SparkSession)), "give a SparkSession, such as jt.local_session()"),

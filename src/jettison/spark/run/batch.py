@@ -56,8 +56,8 @@ class BatchRunner:
         spark: SparkSession,
         graph: Graph,
         sinks: Mapping[str, Sink],
-        statics: Mapping[str, DataFrame],
-        rejects: Sink,
+        tables: Mapping[str, DataFrame],
+        dead_letters: Sink,
         on_shed: ShedSinks | None = None,
         joins: JoinState | None = None,
         slices: SliceState | None = None,
@@ -67,8 +67,8 @@ class BatchRunner:
         self._spark = spark
         self._graph = graph
         self._sinks = sinks
-        self._statics = statics
-        self._rejects = rejects
+        self._tables = tables
+        self._dead_letters = dead_letters
         self._on_shed = on_shed or ShedSinks(graph, {})
         self._joins = joins
         self._slices = slices
@@ -127,7 +127,7 @@ class BatchRunner:
             except Exception as error:
                 if not is_of_rows(error):
                     raise
-                compiler = self._compiler or Compiler(self._graph, raw, Plan(), self._statics, known=self.known)
+                compiler = self._compiler or Compiler(self._graph, raw, Plan(), self._tables, known=self.known)
                 try:
                     found = compiler.isolate(_LOG.warning)
                 finally:
@@ -163,7 +163,7 @@ class BatchRunner:
             self._graph,
             raw,
             plan,
-            self._statics,
+            self._tables,
             shared,
             self.known,
             self._on_shed.tails,
@@ -357,11 +357,11 @@ class BatchRunner:
             frames.append(raw_aside(source, bad, raw[name].columns, "does not parse"))
         if frames:
             try:
-                with part(self._spark, "rejects"):
-                    put_aside(self._rejects, frames, batch)
+                with part(self._spark, "dead letters"):
+                    put_aside(self._dead_letters, frames, batch)
             except Exception as error:
                 raise SinkError(
-                    f"rejects: keeping the rejected rows of batch {batch} failed ({type(error).__name__}: "
+                    f"dead_letters: keeping the rejected rows of batch {batch} failed ({type(error).__name__}: "
                     f"{reason_of(error)}). It is not committed: mend the sink and start again."
                 ) from error
 

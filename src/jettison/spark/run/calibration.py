@@ -66,14 +66,14 @@ def calibrate(
     graph: Graph,
     raw: Mapping[str, DataFrame],
     rows: Mapping[str, int],
-    statics: Mapping[str, DataFrame],
+    tables: Mapping[str, DataFrame],
     known: Known | None = None,
 ) -> Calibration:
     """Measure the network on a batch of at least `LEAST_ROWS` rows; a large one is read once and sampled."""
     sample = {name: _sampled(frame, rows[name]).persist() for name, frame in raw.items()}
     try:
         own = Known() if known is None else Known(careful=known.careful, set_aside=known.set_aside)
-        return _calibrated(graph, raw, sample, rows, statics, own)
+        return _calibrated(graph, raw, sample, rows, tables, own)
     finally:
         for frame in sample.values():
             frame.unpersist()
@@ -84,7 +84,7 @@ def _calibrated(
     raw: Mapping[str, DataFrame],
     sample: Mapping[str, DataFrame],
     rows: Mapping[str, int],
-    statics: Mapping[str, DataFrame],
+    tables: Mapping[str, DataFrame],
     known: Known,
 ) -> Calibration:
     _once_ms(next(iter(sample.values())))
@@ -99,7 +99,7 @@ def _calibrated(
         all_rows = sum(rows.values())
         telling = all_rows >= _TELLING_ROWS
         read_us[name] = max(_LEAST_COST_US, 1000 * reading_ms / all_rows) if telling else _SINK_US
-    compiler = Compiler(graph, sample, Plan(), statics, known=known)
+    compiler = Compiler(graph, sample, Plan(), tables, known=known)
     times_ms: dict[str, float] = {}
     flow: dict[str, float] = {}
     cost_us: dict[str, float] = {}

@@ -113,19 +113,19 @@ def check_paths(sinks: Mapping[str, Sink | None], checkpoint: str | None = None)
             owners[path] = name
 
 
-def check_statics(graph: Graph, statics: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+def check_tables(graph: Graph, tables: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
     """The table of every join, by the join's name."""
-    named = [each.static for each in graph.operators if isinstance(each, Join) and isinstance(each.static, str)]
-    for name in statics:
+    named = [each.table for each in graph.operators if isinstance(each, Join) and isinstance(each.table, str)]
+    for name in tables:
         if name not in named:
             known = f"joins name {', '.join(named)}" if named else "no join names one"
-            raise StartError(f"statics: {name!r} is a table that no join names{meant(name, named)}: {known}.")
+            raise StartError(f"tables: {name!r} is a table that no join names{meant(name, named)}: {known}.")
     tables = {}
     for operator in graph.operators:
         if isinstance(operator, Join):
-            if isinstance(operator.static, str) and operator.static not in statics:
-                raise StartError(f"join {operator.name!r}: no table {operator.static!r}: add statics={{...}} to start.")
-            table = statics[operator.static] if isinstance(operator.static, str) else operator.static
+            if isinstance(operator.table, str) and operator.table not in tables:
+                raise StartError(f"join {operator.name!r}: no table {operator.table!r}: add tables={{...}} to start.")
+            table = tables[operator.table] if isinstance(operator.table, str) else operator.table
             if getattr(table, "isStreaming", False):
                 raise StartError(
                     f"join {operator.name!r}: its table streams: read it with spark.read, or declare it as a source "
@@ -158,7 +158,7 @@ def check_keys(graph: Graph, tables: Mapping[str, DataFrame]) -> None:
             counted = there.groupBy(*keys).agg(F.expr(f"count(1) AS {ROWS}"))
             twice = counted.where(f"{ROWS} > 1").select(*keys).first()
             if twice is not None:
-                table = f"table {operator.static!r}" if isinstance(operator.static, str) else "its table"
+                table = f"table {operator.table!r}" if isinstance(operator.table, str) else "its table"
                 example = ", ".join(f"{name} = {value!r}" for name, value in twice.asDict().items())
                 raise StartError(
                     f"join {operator.name!r}: {table} has several rows with {example}, and what is behind is estimated "
@@ -171,7 +171,7 @@ def check_compiles(
     spark: SparkSession,
     graph: Graph,
     sources: Mapping[str, DataFrame],
-    statics: Mapping[str, DataFrame],
+    tables: Mapping[str, DataFrame],
     sinks: Mapping[str, Sink] | None = None,
 ) -> Kept:
     """Let Spark analyse the whole network on no rows, so that a fault shows before anything runs.
@@ -179,9 +179,9 @@ def check_compiles(
     What joins of streams and aggregates will have to keep shows too.
     """
     _check_zone(spark, graph)
-    _check_own_names(sources, statics)
+    _check_own_names(sources, tables)
     empty = {name: spark.createDataFrame([], frame.schema) for name, frame in sources.items()}
-    compiler = Compiler(graph, empty, Plan(), statics)
+    compiler = Compiler(graph, empty, Plan(), tables)
     results = {}
     for output in graph.outputs:
         rows = compiler.output(output.name, count=False)

@@ -36,7 +36,7 @@ def start_spec(
     """
     graph = spec.graph()
     places = read_places(spec, graph)
-    statics = {name: _table(spark, f"run.statics.{name}", place) for name, place in places.statics.items()}
+    tables = {name: _table(spark, f"run.tables.{name}", place) for name, place in places.tables.items()}
     return start(
         graph,
         {name: _stream(spark, f"run.sources.{name}", place) for name, place in places.sources.items()},
@@ -49,8 +49,8 @@ def start_spec(
         catch_up=places.catch_up,
         shedder=shedder or places.shedder,
         stale=places.stale,
-        statics=statics,
-        rejects=None if places.rejects is None else _sink(places.rejects),
+        tables=tables,
+        dead_letters=None if places.dead_letters is None else _sink(places.dead_letters),
         on_shed={name: _sink(place) for name, place in places.on_shed.items()},
         metrics=metrics,
         metrics_port=metrics_port,

@@ -82,7 +82,7 @@ class Run:
         graph: Graph,
         runner: BatchRunner,
         reader: Reader,
-        statics: Mapping[str, DataFrame],
+        tables: Mapping[str, DataFrame],
         settings: Settings,
         checkpoint: Checkpoint,
         profile: Profile | None,
@@ -99,8 +99,8 @@ class Run:
         self._identity = network_identity(graph)
         self.settings = settings
         self._spark = spark
-        self._statics = dict(statics)
-        self._persisted = [frame.persist() for frame in statics.values() if not frame.is_cached]
+        self._tables = dict(tables)
+        self._persisted = [frame.persist() for frame in tables.values() if not frame.is_cached]
         self._checkpoint = checkpoint
         self._runner = runner
         self._reader = reader
@@ -437,7 +437,7 @@ class Run:
             if self._calibrated and (unknown := self.controller.groups_to_count(rows)):
                 before = time.monotonic()
                 known = self._runner.known
-                work = partial(count_groups, self.graph, raw, rows, self._statics, known, unknown)
+                work = partial(count_groups, self.graph, raw, rows, self._tables, known, unknown)
                 with part(self._spark, "counting groups"):
                     counted = self._runner.carefully(raw, work)
                 self.controller.groups.update(counted)
@@ -594,7 +594,7 @@ class Run:
         """The plan with what it delivers of this batch, where results say so of themselves."""
         sample = BatchSample(batch, 0.0, 0.0, 0.0, reading.rows, skipped=reading.skipped, stale=reading.stale)
         return with_counted_shares(
-            self.graph, raw, sample, self._statics, self._runner.known, plan, self.controller.costs
+            self.graph, raw, sample, self._tables, self._runner.known, plan, self.controller.costs
         )
 
     def _frames(self, frame: DataFrame, reading: Reading) -> dict[str, DataFrame]:
@@ -662,7 +662,7 @@ class Run:
         began = time.monotonic()
         _log.info(f"measuring costs on a batch of {sum(rows.values()):,} rows")
         known = self._runner.known
-        work = partial(calibrate, self.graph, raw, rows, self._statics, known)
+        work = partial(calibrate, self.graph, raw, rows, self._tables, known)
         found = self._runner.carefully(raw, work)
         self._calibrated = True
         self._runner.shared = found.shared

@@ -25,7 +25,7 @@ from jettison.spark.checkpoint.checkpoint import Checkpoint
 from jettison.spark.checkpoint.first_drafts import clear_first_drafts
 from jettison.spark.checkpoint.retention import DEFAULT_RETENTION, Retention
 from jettison.spark.checkpoint.size import size_of
-from jettison.spark.checkpoint.tidying import REJECTS
+from jettison.spark.checkpoint.tidying import DEAD_LETTERS
 from jettison.spark.ending.alive import close_abandoned, remember
 from jettison.spark.ending.closing import Step, close_all
 from jettison.spark.read.reading import Reader
@@ -38,7 +38,7 @@ from jettison.spark.run.checks import (
     check_paths,
     check_shared,
     check_sinks,
-    check_statics,
+    check_tables,
     opened,
 )
 from jettison.spark.run.connect import named_parts, refuse_connect
@@ -77,8 +77,8 @@ def start(
     profile: Profile | None = None,
     learn: bool = True,
     shared: Iterable[str] | None = None,
-    statics: Mapping[str, DataFrame] | None = None,
-    rejects: Any = None,
+    tables: Mapping[str, DataFrame] | None = None,
+    dead_letters: Any = None,
     on_shed: Mapping[str, Any] | None = None,
     metrics: str | int | None = None,
     metrics_port: int | None = None,
@@ -123,12 +123,12 @@ def start(
         same plans, whatever the clock says. Only `stale` still follows the clock.
     shared
         With a profile: the operators whose rows are persisted because several outputs read them.
-    statics
+    tables
         The tables that joins name.
-    rejects
+    dead_letters
         A sink for rows that do not parse, and for those on which an expression of the network fails; by default they
-        are kept as parquet in the checkpoint (`rejects/batch=7`), for as long as `retention` says. Nothing is deleted
-        from a sink that is given here.
+        are kept as parquet in the checkpoint (`dead_letters/batch=7`), for as long as `retention` says. Nothing is
+        deleted from a sink that is given here.
     on_shed
         Sinks for what is shed, by arc (`trips`, `paid>alerts`) or by output (what is shed on the way to it).
     metrics
@@ -142,7 +142,7 @@ def start(
     spark
         The session, where no DataFrame tells it; by default the active one. Spark Connect is refused.
     """
-    refuse_connect({"spark=": spark, **named_parts("source", sources), **named_parts("table", statics)})
+    refuse_connect({"spark=": spark, **named_parts("source", sources), **named_parts("table", tables)})
     check_arguments(
         network=network,
         sources=sources,
@@ -158,7 +158,7 @@ def start(
         stale=stale,
         profile=profile,
         shared=shared,
-        statics=statics,
+        tables=tables,
         on_shed=on_shed,
         metrics_port=metrics_port,
         spark=spark,
@@ -176,16 +176,16 @@ def start(
     check_sources(graph, frames)
     chosen = check_sinks(graph, sinks or {})
     shed_sinks = ShedSinks(graph, on_shed or {})
-    rejects_sink = None if rejects is None else as_sink("rejects", rejects)
-    aside_sinks = {**{f"on_shed {n}": s for n, s in shed_sinks.sinks.items()}, "rejects": rejects_sink}
+    letters_sink = None if dead_letters is None else as_sink("dead_letters", dead_letters)
+    aside_sinks = {**{f"on_shed {n}": s for n, s in shed_sinks.sinks.items()}, "dead_letters": letters_sink}
     written = {**{f"output {name!r}": sink for name, sink in chosen.items()}, **aside_sinks}
     check_paths(written, None if checkpoint is None else str(checkpoint))
     paths = {name: sink.path for name, sink in written.items() if isinstance(sink, ParquetSink)}
     check_file_systems(spark, {**paths, "checkpoint": None if checkpoint is None else str(checkpoint)})
     check_shared(graph, shared)
-    tables = check_statics(graph, statics or {})
-    kept = check_compiles(spark, graph, frames, tables, chosen)
-    check_keys(graph, tables)
+    joined = check_tables(graph, tables or {})
+    kept = check_compiles(spark, graph, frames, joined, chosen)
+    check_keys(graph, joined)
     if profile is not None:
         profile.check(graph)
         profile = profile.completed(graph)
@@ -199,19 +199,19 @@ def start(
         shown = None if address is None else Metrics(graph, settings.budget_us / 1000, address)
         if shown is not None:
             shown.watch_checkpoint(lambda: size_of(folder.path, spark))
-        aside = rejects_sink or ParquetSink(f"{folder.path}/{REJECTS}")
-        folder.tidying.with_rejects = rejects_sink is None
+        aside = letters_sink or ParquetSink(f"{folder.path}/{DEAD_LETTERS}")
+        folder.tidying.with_dead_letters = letters_sink is None
         check_kinds(folder.state_folder, kept.kinds)
         presence = Presence(folder.state_folder, graph, kept.code)
         if slice_groups(presence.graph) != slice_groups(graph):  # aggregates go on to share slices as they did
-            kept = check_compiles(spark, presence.graph, frames, tables)
+            kept = check_compiles(spark, presence.graph, frames, joined)
         graph = presence.graph
         state = (folder.state_folder, folder.state_path)
         joins = JoinState(spark, *state, kept.sides, presence) if kept.sides else None
         slices = SliceState(spark, graph, *state, kept.slices, presence) if kept.slices else None
         counts = CountState(spark, *state, kept.counts, presence) if kept.counts else None
         remember_kinds(folder.state_folder, kept.kinds)
-        runner = BatchRunner(spark, graph, chosen, tables, aside, shed_sinks, joins, slices, counts, presence)
+        runner = BatchRunner(spark, graph, chosen, joined, aside, shed_sinks, joins, slices, counts, presence)
         runner.empty = EmptyResults(spark, chosen, kept.results)
         reader = Reader(spark, graph, folder, countable=all(is_bare(frame) for frame in frames.values()))
         owners.take()
@@ -220,7 +220,7 @@ def start(
             graph,
             runner,
             reader,
-            tables,
+            joined,
             settings,
             folder,
             profile,
