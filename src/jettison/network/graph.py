@@ -297,6 +297,15 @@ def arc_head(arc: str) -> str:
     return arc.rpartition(">")[2]
 
 
+def arc_tail(arc: str) -> str | None:
+    """The operator that an arc comes from; None for an input of the network.
+
+    >>> arc_tail("paid>alerts"), arc_tail("trips")
+    ('paid', None)
+    """
+    return arc.rpartition(">")[0] or None
+
+
 def _on_topic(operator: Operator, topic: Kafka | None) -> Operator:
     if topic is None or not isinstance(operator, Source):
         return operator

@@ -59,6 +59,10 @@ def _names(value: Any) -> bool:
     return not isinstance(value, str) and isinstance(value, Iterable)
 
 
+def _shedder(value: Any) -> bool:
+    return isinstance(value, str) or (not isinstance(value, type) and callable(getattr(value, "plan", None)))
+
+
 _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "network": (_of(Network, Graph), "give a jt.Network, or the graph of a file: jt.read_spec(path).graph()"),
     "sources": (_or_none(_of(Mapping)), "give a stream for every source by its name, such as {'trips': stream_df}"),
@@ -68,7 +72,7 @@ _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "checkpoint": (_or_none(_path), "give the path of a folder, such as 'out/checkpoint'"),
     "shedding": (_of(bool, str), "say True, False or 'dry-run'"),
     "catch_up": (_of(str), "say 'shed', 'newest' or 'all'"),
-    "shedder": (_of(str), "give the name of a shedder, such as 'semantic'"),
+    "shedder": (_shedder, "give the name of a shedder, such as 'semantic', or an object with a method plan(problem)"),
     "learn": (_of(bool), "say True or False"),
     "live": (_of(bool), "say True or False"),
     "stale": (_or_none(_of(str)), "write a duration, such as '1 minute'"),

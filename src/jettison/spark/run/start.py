@@ -19,6 +19,7 @@ from jettison.network.graph import Graph
 from jettison.network.kafka import Kafka
 from jettison.network.windows.estimated_aggregates import weighed
 from jettison.network.windows.slice_groups import slice_groups
+from jettison.plan.problem import Shedder
 from jettison.plan.shedders.registry import SEMANTIC
 from jettison.plan.windows.decisions import decisions_of
 from jettison.spark.checkpoint.checkpoint import Checkpoint
@@ -72,7 +73,7 @@ def start(
     retention: str | int | None = DEFAULT_RETENTION,
     shedding: bool | str = True,
     catch_up: str = SHED,
-    shedder: str = SEMANTIC,
+    shedder: str | Shedder = SEMANTIC,
     stale: str | None = None,
     profile: Profile | None = None,
     learn: bool = True,
@@ -111,7 +112,8 @@ def start(
         What becomes of rows that waited while the run was down: "shed" treats them as an overload, "newest" skips to
         fresh data, "all" sheds nothing until the run has caught up, in batches of bounded size.
     shedder
-        Who plans: "semantic" (by value where outputs are valued), "random", "exact", or a rule of `plan.shedders`.
+        Who plans: "semantic" (by value where outputs are valued), "random", "exact", a rule of `plan.shedders`, or an
+        object of your own with a method `plan(problem)`.
     stale
         The age, such as "1 minute", from which on rows are worth nothing: in an overload they go first. For outputs
         whose QoS does not say.
