@@ -37,13 +37,13 @@ class Known:
         """So many rows, to be processed within the budget."""
         return Problem(self.graph, self.profile, rows, self.settings.budget_us)
 
-    def allowance(self) -> Allowance:
-        """What a batch may take before rows are dropped."""
+    def allowance(self, coefficients: Mapping[str, float] | None = None) -> Allowance:
+        """What a batch may take before rows are dropped; `coefficients` are load coefficients, where known."""
         arriving = self.arriving
+        loads = load_coefficients(self.graph, self.profile) if coefficients is None else coefficients
         return allowance(
             fixed_us=1000 * self.profile.fixed_ms,
-            arriving_us=self._reading_us(arriving)
-            + total_load_us(load_coefficients(self.graph, self.profile), arriving),
+            arriving_us=self._reading_us(arriving) + total_load_us(loads, arriving),
             budget_us=self.settings.budget_us,
             patience=self.patience,
         )

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field, replace
 from jettison.control.allowance import CANNOT_HELP
 from jettison.control.judging import Known
 from jettison.detect import Detector
-from jettison.network.graph import arc_tail
-from jettison.plan.certify import planned_load_us
+from jettison.network.arc import Arc
 from jettison.plan.drops.kind import Drop
 from jettison.plan.placement.join_keys import by_chance, droppable
 from jettison.plan.placement.ladder import LOWEST_KEEP_SHARE
@@ -92,7 +91,7 @@ class Planning:
         if self.held or not settings.shedding or not judgement.overloaded or needed_us <= 0:
             first = math.isinf(self.known.patience)  # no batch has run with these costs: they predict nothing yet
             return self._nothing(problem, self.held or (NOT_BELIEVED if first else judgement.reason))
-        allowed = self.known.allowance()
+        allowed = self.known.allowance(problem.coefficients)
         needed_us -= allowed.budget_us - settings.budget_us
         if needed_us <= 0:
             return self._nothing(problem, allowed.reason or judgement.reason, allowed.infeasible)
@@ -140,10 +139,9 @@ class Planning:
         if not self.may_stay:
             return self.shedder.plan(problem), False
         needed_us = problem.load_us - problem.budget_us
-        saved_us = problem.load_us - planned_load_us(problem, self.in_force)
-        asked_us = self._gradual(saved_us, needed_us)
-        if asked_us == saved_us:
-            same = claimed(problem, self.in_force.drops, self.in_force.reason)
+        same = claimed(problem, self.in_force.drops, self.in_force.reason)
+        asked_us = self._gradual(same.saves_us, needed_us)
+        if asked_us == same.saves_us:
             return replace(same, row=self.in_force.row), True
         return self.shedder.plan(problem.with_budget(problem.load_us - asked_us)), False
 
@@ -168,7 +166,7 @@ class Planning:
         names = [source.name for source in graph.sources if droppable(graph, source.name)]
         # below an input of which windows need every tuple, what the best plan drops on its branches
         for arc, drop in best.drops.items():
-            tail = arc_tail(arc)
+            tail = Arc(arc).tail
             if tail is None or drop.judges == "window" or not droppable(graph, arc):
                 continue
             if not any(each.name in names for each in graph.sources_above(tail)):

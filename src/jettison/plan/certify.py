@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -31,29 +31,31 @@ _TOLERANCE = 1e-6
 
 def kept_flows(problem: Problem, plan: Plan) -> dict[str, Vector]:
     """Tuples that pass each arc's drop: in all, or by cell where tuples of different value are told apart."""
-    keeps = pass_shares(plan.drops)
     if problem.graph.tracks.all:
+        keeps = pass_shares(plan.drops)
         return flows_by_value(problem.graph, problem.profile, problem.rows, keeps, problem.spread)
-    shares = {arc: keep for arc, keep in keeps.items() if isinstance(keep, float | int)}
-    return {arc: np.array([flow]) for arc, flow in flows(problem.graph, problem.profile, problem.rows, shares).items()}
+    return {arc: np.array([flow]) for arc, flow in _plain_flows(problem, plan).items()}
 
 
-def whole_flows(problem: Problem) -> Mapping[str, Vector]:
+def _plain_flows(problem: Problem, plan: Plan) -> dict[str, float]:
+    """The same where no values are told apart, as numbers."""
+    shares = {arc: keep for arc, keep in pass_shares(plan.drops).items() if isinstance(keep, float | int)}
+    return flows(problem.graph, problem.profile, problem.rows, shares)
+
+
+def _whole_flows(problem: Problem) -> dict[str, Vector]:
     """Tuples that pass each arc when nothing is dropped; worked out once for a problem."""
-    known: dict[str, Vector] | None = problem.__dict__.get("_whole_flows")
-    if known is None:
-        known = problem.__dict__["_whole_flows"] = kept_flows(problem, Plan())
+    known: dict[str, Vector] = problem.shared.setdefault("whole flows", {})
+    if not known:
+        known.update(kept_flows(problem, Plan()))
     return known
 
 
-def planned_load_us(problem: Problem, plan: Plan, kept: Mapping[str, Vector] | None = None) -> float:
-    """The work that is left under a plan, drops paid for; `kept` are its `kept_flows`, where they are known."""
-    kept = kept_flows(problem, plan) if kept is None else kept
-    work = sum(
-        float(kept[arc].sum()) * problem.profile.cost(operator.name)
-        for operator in problem.graph.operators
-        for arc in problem.graph.arcs_into(operator.name)
-    )
+def planned_load_us(problem: Problem, plan: Plan, kept: Mapping[str, float] | None = None) -> float:
+    """The work that is left under a plan, drops paid for; `kept` are tuples that pass its drops, where known."""
+    if kept is None:
+        kept = _totals(problem, plan)
+    work = sum(kept[arc] * cost_us for arc, cost_us in _costs(problem))
     judged, places = 0.0, drop_arcs(problem.graph)
     for arc, drop in plan.drops.items():
         if drop.judges == "window" and (drop.keep >= 1.0 or arc not in places):
@@ -65,45 +67,66 @@ def planned_load_us(problem: Problem, plan: Plan, kept: Mapping[str, Vector] | N
     return problem.unavoidable_us + work + judged
 
 
-def _arriving(problem: Problem, plan: Plan, kept: Mapping[str, Vector], arc: str) -> float:
+def _totals(problem: Problem, plan: Plan) -> dict[str, float]:
+    """Tuples that pass each arc's drop, in all."""
+    if not problem.graph.tracks.all:
+        return _plain_flows(problem, plan)
+    return {arc: float(flow.sum()) for arc, flow in kept_flows(problem, plan).items()}
+
+
+def _costs(problem: Problem) -> Sequence[tuple[str, float]]:
+    """Arcs with the work that a tuple on them causes in the next operator, where it causes any."""
+    known: list[tuple[str, float]] | None = problem.shared.get("costs")
+    if known is None:
+        costs = [(each, problem.profile.cost(each.name)) for each in problem.graph.operators]
+        known = [(arc, cost) for each, cost in costs if cost for arc in problem.graph.arcs_into(each.name)]
+        problem.shared["costs"] = known
+    return known
+
+
+def _arriving(problem: Problem, plan: Plan, kept: Mapping[str, float], arc: str) -> float:
     """Tuples that come to a drop."""
     drop = plan.drops[arc]
     if drop.judges == "chance":
-        return float(kept[arc].sum()) / drop.keep
+        return kept[arc] / drop.keep
     others = {other: each for other, each in plan.drops.items() if other != arc}
-    return float(kept_flows(problem, replace(plan, drops=others))[arc].sum())
+    return _totals(problem, replace(plan, drops=others))[arc]
 
 
 def delivered_shares(problem: Problem, plan: Plan) -> dict[str, float]:
     """Share of each output's tuples that a plan delivers."""
-    return _shares(problem, kept_flows(problem, plan), whole_flows(problem), worth=False)
+    return sums(problem, plan)[0]
 
 
 def worth_shares(problem: Problem, plan: Plan) -> dict[str, float]:
     """Share of what each output's tuples are worth that a plan delivers; as above where all are worth the same."""
-    return _shares(problem, kept_flows(problem, plan), whole_flows(problem), worth=True)
-
-
-def _shares(
-    problem: Problem, with_plan: Mapping[str, Vector], without: Mapping[str, Vector], *, worth: bool
-) -> dict[str, float]:
-    shares = {}
-    for output in problem.graph.outputs:
-        (arc,) = problem.graph.arcs_into(output.name)
-        track, value = problem.graph.tracks.below(output.name), output.qos.value
-        weights = track.worth(value) if worth and track is not None and value is not None else np.ones(1)
-        full = float((weights * without[arc]).sum())
-        shares[output.name] = float((weights * with_plan[arc]).sum()) / full if full > 0 else 1.0
-    return shares
+    return sums(problem, plan)[1]
 
 
 def sums(problem: Problem, plan: Plan) -> tuple[dict[str, float], dict[str, float], float]:
     """Delivered shares, what they are worth, and the work that is left, all at once."""
-    kept, whole = kept_flows(problem, plan), whole_flows(problem)
-    delivered = _shares(problem, kept, whole, worth=False)
-    valued = any(output.qos.value is not None for output in problem.graph.outputs)
-    worth = _shares(problem, kept, whole, worth=True) if valued else delivered
-    return delivered, worth, planned_load_us(problem, plan, kept)
+    graph = problem.graph
+    arcs = {output.name: graph.arcs_into(output.name)[0] for output in graph.outputs}
+    if not graph.tracks.all:
+        plain = problem.shared.setdefault("plain flows", {})
+        if not plain:
+            plain.update(_plain_flows(problem, Plan()))
+        now = _plain_flows(problem, plan)
+        delivered = {name: _share(now[arc], plain[arc]) for name, arc in arcs.items()}
+        return delivered, delivered, planned_load_us(problem, plan, now)
+    kept, whole = kept_flows(problem, plan), _whole_flows(problem)
+    delivered = {name: _share(float(kept[arc].sum()), float(whole[arc].sum())) for name, arc in arcs.items()}
+    worth = dict(delivered)
+    for output in graph.outputs:
+        track, value = graph.tracks.below(output.name), output.qos.value
+        if track is not None and value is not None:
+            weights, arc = track.worth(value), arcs[output.name]
+            worth[output.name] = _share(float((weights * kept[arc]).sum()), float((weights * whole[arc]).sum()))
+    return delivered, worth, planned_load_us(problem, plan, {arc: float(flow.sum()) for arc, flow in kept.items()})
+
+
+def _share(part: float, full: float) -> float:
+    return part / full if full > 0 else 1.0
 
 
 def plan_utility(problem: Problem, plan: Plan) -> float:

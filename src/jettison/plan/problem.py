@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 from jettison.network.graph import Graph
 from jettison.plan.plan import Infeasible, Plan
@@ -28,10 +28,16 @@ class Problem:
         """The same question with another budget."""
         other = replace(self, budget_us=budget_us)
         other.__dict__["coefficients"] = self.coefficients
-        for known in ("spread", "_work_us", "_whole_flows"):
+        other.__dict__["shared"] = self.shared
+        for known in ("spread", "_work_us"):
             if known in self.__dict__:
                 other.__dict__[known] = self.__dict__[known]
         return other
+
+    @cached_property
+    def shared(self) -> dict[str, Any]:
+        """Sums that do not depend on the budget, by those who need them again and again (`plan.certify`)."""
+        return {}
 
     @cached_property
     def coefficients(self) -> dict[str, float]:

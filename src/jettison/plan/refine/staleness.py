@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from jettison.network.graph import Graph, arc_head
+from jettison.network.arc import arc_head
+from jettison.network.graph import Graph
 from jettison.network.windows.slice_groups import meets_windows
 from jettison.plan.floors import below_floor
 from jettison.plan.placement.join_keys import joins_below
@@ -46,7 +47,7 @@ def stale_limits(graph: Graph) -> dict[str, float]:
     for operator in graph.operators:
         above = passed[operator.name] if not operator.inputs else 0.0
         for arc in graph.arcs_into(operator.name):
-            tail = arc.removesuffix(f">{operator.name}") if operator.inputs else None
+            tail = arc.tail
             reaching = above if tail is None else passed[tail]
             wanted = _limit(graph, arc)
             if arc in arcs and wanted is not None and wanted < reaching:
