@@ -28,7 +28,7 @@ def test_a_listener_is_told_of_every_batch_and_cannot_end_the_run(
     sinks = {"fares": jt.memory(), "alerts": jt.memory()}
     streams = {"trips": trips(spark, 600, 300)}
     with caplog.at_level(logging.WARNING, "jettison"):
-        run = jt.start(taxi(), streams, sinks, trigger=TRIGGER, checkpoint=str(tmp_path), profile=FREE)
+        run = jt.start(taxi(), streams, sinks, trigger=TRIGGER, checkpoint=str(tmp_path), costs=FREE)
         run.add_listener(broken)
         run.add_listener(heard.append)
         ended(run, 600)
@@ -57,7 +57,7 @@ def test_a_listener_is_told_of_every_batch_and_cannot_end_the_run(
 def test_a_listener_may_stop_the_run(spark: SparkSession, tmp_path: Path) -> None:
     sinks = {"fares": jt.memory(), "alerts": jt.memory()}
     streams = {"trips": trips(spark, 3000, 100)}
-    run = jt.start(taxi(), streams, sinks, trigger=TRIGGER, checkpoint=str(tmp_path), profile=FREE)
+    run = jt.start(taxi(), streams, sinks, trigger=TRIGGER, checkpoint=str(tmp_path), costs=FREE)
     run.add_listener(lambda event: run.stop())
     assert run.await_termination(timeout=60)
     assert not run.is_active
