@@ -509,7 +509,11 @@ def test_trust_25_commands_are_refused_in_our_tone(command: tuple[object, ...], 
     ("path", "to", "words"),
     [
         (("run", "shedding"), "dryrun", "run.shedding.mode is 'dryrun' (did you mean 'dry-run'?): use on, off"),
-        (("run", "shedding"), {"shedder": "sematic"}, "run.shedding.shedder is 'sematic' (did you mean 'semantic'?): use"),
+        (
+            ("run", "shedding"),
+            {"shedder": "sematic"},
+            "run.shedding.shedder is 'sematic' (did you mean 'semantic'?)",
+        ),
         (("network",), "", "network: name is ''"),
         (("sources", "trips", "schema"), WRONG_TYPE, "column 'fare' has the unknown type 'doubel' (did you mean"),
         (("operators", "paid", "where"), "fare >> > 0", "cannot be read as SQL: an operand is missing."),
