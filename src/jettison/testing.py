@@ -60,7 +60,7 @@ class FixedShedder:
 
     >>> from jettison.plan.drops.random import Random
     >>> shedder = FixedShedder(Plan({"trips": Random(0.5)}, "half"))
-    >>> net = Network("n"); net.source("trips", "fare double").output("fares")
+    >>> net = Network("n"); _ = net.source("trips", "fare double").output("fares")
     >>> shedder.plan(Problem(net.graph, Profile({}, {}), {"trips": 1000}, 9e5)).drops
     {'trips': Random(keep=0.5)}
     >>> shedder.problems[0].rows
