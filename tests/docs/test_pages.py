@@ -67,7 +67,9 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_every_block_of_code_says_what_it_is() -> None:
     """Blocks in Python are run by test_programs.py and test_reference.py, all of them; those in YAML are checked
     below; those in sh are commands, and text is what a program shows."""
-    wrong = [f"{block}: {block.language!r}" for block in blocks() if block.language not in {RUN, CHECKED, SHELL, OUTPUT}]
+    wrong = [
+        f"{block}: {block.language!r}" for block in blocks() if block.language not in {RUN, CHECKED, SHELL, OUTPUT}
+    ]
     assert not wrong
     assert {block.language for block in blocks()} == {RUN, CHECKED, SHELL, OUTPUT}
 
@@ -105,6 +107,19 @@ def test_the_commands_that_need_no_spark_work(monkeypatch: pytest.MonkeyPatch) -
         else:  # these take long: their options are parsed, and what they say of themselves is shown
             result = CliRunner().invoke(app, [*words, "--help"])
         assert result.exit_code == 0, f"{command}: {result.output}"
+
+
+def test_every_command_shows_an_example_of_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    names = [command.callback.__name__ for command in app.registered_commands if command.callback]
+    assert len(names) >= 7
+    for words in [*([name] for name in names), ["experiment", "run"]]:
+        shown = CliRunner().invoke(app, [*words, "--help"]).output
+        examples = re.findall(rf"^ *(jettison {' '.join(words)}\b(?! \[).*?) *$", shown, flags=re.M)
+        assert examples, words
+        for example in examples:
+            for word in shlex.split(example):
+                assert not word.endswith(".yaml") or Path(word).exists(), example
 
 
 def test_make_has_the_targets_that_are_named() -> None:
