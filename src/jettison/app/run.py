@@ -46,9 +46,6 @@ def run(
             metavar="ADDRESS", help="Serve Prometheus metrics at 0.0.0.0:9100, or at :9100 for this machine alone."
         ),
     ] = None,
-    metrics_port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="Serve Prometheus metrics on this port of 127.0.0.1 (0: any).")
-    ] = None,
     cores: Annotated[int | None, typer.Option(min=1, help="Cores for Spark. Without it, all cores.")] = None,
     verbose: Verbose = False,
     quiet: Quiet = False,
@@ -86,10 +83,9 @@ def run(
             running = start_spec(
                 read,
                 session,
-                shedding="dry-run" if dry_run else False if no_shedding else None,
+                mode="dry-run" if dry_run else "off" if no_shedding else None,
                 shedder=shedder,
                 metrics=metrics,
-                metrics_port=metrics_port,
                 live=live,
             )
             if running.metrics is not None:

@@ -9,7 +9,7 @@ import pytest
 
 from jettison.errors import CheckpointError, StartError
 from jettison.spark.checkpoint import checkpoint
-from jettison.spark.run.checks import check_paths
+from jettison.spark.run.targets import check_paths
 from jettison.spark.write.sinks import parquet
 
 pytestmark = pytest.mark.core

@@ -63,6 +63,7 @@ from jettison.telemetry.listeners import Listener, Listeners
 from jettison.telemetry.live_line import LiveView
 from jettison.telemetry.metrics import Metrics
 from jettison.telemetry.narration import Narrator
+from jettison.telemetry.notebook import run_html
 from jettison.telemetry.report import Report, Totals
 
 _REMEMBER_EVERY = 20
@@ -277,7 +278,12 @@ class Run:
         seconds = (self._ended_s or time.monotonic()) - self._started_s
         # as it was obeyed: the loop's own copy may by now have its place on a newer road map
         plan = self.history[-1][1] if self.history else self.controller.plan
-        return self._totals.report(seconds, plan, self._planner.infeasible)
+        found = self._totals.report(seconds, plan, self._planner.infeasible)
+        return replace(found, listener_failures=self._listeners.failures)
+
+    def _repr_html_(self) -> str:
+        state = "runs" if self.is_active else "has ended" if self._failure is None else "has failed"
+        return run_html(self.report(), state=state, checkpoint=self._checkpoint.path)
 
     def ledger(self) -> DataFrame:
         """What was shed: batch, arc, rows in, rows shed, reason, plan row."""
@@ -701,7 +707,7 @@ class Run:
             infeasible=self._planner.infeasible,
             calibrating=not self._calibrated,
         )
-        self.history.append((sample, plan))
+        self.history.append((event.sample, event.plan))
         if self.metrics is not None:
             self.metrics.lag(source_lags(self._progress, [source.name for source in self.graph.sources]))
             self.metrics.record(event)
