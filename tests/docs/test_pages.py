@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import re
 import shlex
@@ -12,6 +13,7 @@ import yaml
 from tests.docs.pages import DOCS, ROOT, blocks, navigation, pages, read
 from typer.testing import CliRunner
 
+import jettison as jt
 from jettison.app.cli import app
 from jettison.experiments.harness import EXPERIMENTS
 from jettison.network.soundness import check_sql, check_types
@@ -136,6 +138,16 @@ def test_the_readme_is_short_and_leads_on() -> None:
     assert len(readme.splitlines()) <= 130
     for page in ("docs/tutorial.md", "docs/reference.md", "docs/glossary.md", "docs/experiments.md"):
         assert f"({page})" in readme, page
+
+
+def test_every_public_name_has_its_docstring_on_the_generated_page() -> None:
+    shown = re.findall(r"^::: ([\w.]+)$", read("docs/api.md"), flags=re.M)
+    errors = {name for name in jt.__all__ if name.endswith("Error")}
+    assert {*jt.__all__} - errors <= {name.removeprefix("jettison.") for name in shown}
+    assert "jettison.errors" in shown
+    for name in shown:
+        module, _, last = name.rpartition(".")
+        assert getattr(importlib.import_module(module), last).__doc__ or last in ("errors", "presets"), name
 
 
 def test_every_experiment_is_on_its_page() -> None:
