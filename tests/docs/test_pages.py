@@ -17,6 +17,7 @@ import jettison as jt
 from jettison.app.cli import app
 from jettison.experiments.harness import EXPERIMENTS
 from jettison.network.soundness import check_sql, check_types
+from jettison.plan.reasons import KINDS
 from jettison.spec.network_file import from_yaml
 
 pytestmark = pytest.mark.core
@@ -154,6 +155,12 @@ def test_every_experiment_is_on_its_page() -> None:
     text = read("docs/experiments.md")
     for each in EXPERIMENTS:
         assert f"jettison experiment run {each.name}" in text, each.name
+
+
+def test_every_kind_of_reason_is_explained() -> None:
+    text = read("docs/figures.md")
+    for kind in KINDS:
+        assert f"| `{kind}` |" in text, kind
 
 
 def test_pictures_are_there_and_shown() -> None:
