@@ -49,7 +49,7 @@ format: $(STAMP) ## let ruff mend layout and imports in place
 
 docs: $(DOCS) ## build the documentation as a site, from docs/ and docstrings (fails on a broken link)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --clean --quiet
-	@echo "make: the site is in site/: open $(CURDIR)/site/index.html"
+	@echo "make: the site is in $(CURDIR)/site: open index.html, or with the search: python3 -m http.server -d site"
 
 bench: java $(STAMP) ## every experiment at full length, one after another
 	$(BIN)/jettison experiment run --all
