@@ -224,15 +224,15 @@ WRONG: dict[str, tuple[Callable[..., Any], str]] = {
     "to_yaml": (lambda: jt.to_yaml(None), r"None is no network"),  # type: ignore[arg-type]
     "yaml shedding": (
         lambda: yaml(more="run: {shedding: dryrun}"),
-        r"run\.shedding is 'dryrun' \(did you mean 'dry-run'\?\): use true, false or dry-run\.$",
+        r"run\.shedding\.mode is 'dryrun' \(did you mean 'dry-run'\?\): use on, off or dry-run\.$",
     ),
     "yaml catch_up": (
-        lambda: yaml(more="run: {catch_up: newst}"),
+        lambda: yaml(more="run: {shedding: {catch_up: newst}}"),
         r"catch_up is 'newst' \(did you mean 'newest'\?\): use shed, newest or all\.$",
     ),
     "yaml several kinds": (
-        lambda: yaml(more="run: {retention: [1]}"),
-        r"run\.retention is \[1\]: write a text, or give a whole number\.$",
+        lambda: yaml(more="run: {checkpoint: {retention: [1]}}"),
+        r"run\.checkpoint\.retention is \[1\]: write a text, or give a whole number\.$",
     ),
     # arguments that a function does not have, or lacks
     "unknown where": (

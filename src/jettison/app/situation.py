@@ -11,8 +11,8 @@ import typer
 from jettison.app.screen import percent
 from jettison.control.loop import Settings
 from jettison.errors import NetworkError
-from jettison.network.durations import duration_ms
 from jettison.network.graph import Graph
+from jettison.options.trigger import Trigger
 from jettison.plan.plan import Infeasible, Plan
 from jettison.plan.problem import Problem
 from jettison.plan.shedders.road_map import RoadMap, RoadMapShedder, build_road_map
@@ -88,7 +88,7 @@ def needed_profile(path: Path, spec: Spec, graph: Graph) -> tuple[Profile, Mappi
 def read_settings(spec: Spec, headroom: float | None, *, shedding: bool = True, shedder: str | None = None) -> Settings:
     """Trigger, headroom and shedder of the `run` section; those that are given take the place of its own."""
     run = spec.run or RunSpec()
-    trigger_ms = duration_ms(run.trigger, "run.trigger")
+    trigger_ms = Trigger.of(run.trigger).interval_ms
     share = run.shedding.headroom if headroom is None else headroom
     return Settings(trigger_ms, share, shedding, shedder=shedder or run.shedding.shedder)
 

@@ -15,6 +15,7 @@ from jettison.network.durations import duration_text
 from jettison.network.graph import Graph
 from jettison.network.import_paths import import_path
 from jettison.network.kafka import Kafka
+from jettison.network.names import declared_name
 from jettison.network.operators import (
     Aggregate,
     Apply,
@@ -39,7 +40,7 @@ def to_dict(graph: Graph) -> dict[str, Any]:
     """A network as plain data; raises where a part cannot be written down (a Column, a lambda, a DataFrame)."""
     sources = {source.name: _source_dict(source) for source in graph.sources}
     operators = {
-        operator.name: _operator_dict(operator)
+        declared_name(operator.name): _operator_dict(operator)
         for operator in graph.operators
         if not isinstance(operator, Source | Output)
     }
@@ -87,21 +88,21 @@ def kafka_dict(topic: Kafka) -> dict[str, Any]:
 def _operator_dict(operator: Operator) -> dict[str, Any]:
     element = f"operator {operator.name!r}"
     if isinstance(operator, Where):
-        return {"where": _sql(element, operator.predicate), "of": operator.inputs[0]}
+        return {"where": _sql(element, operator.predicate), "of": _input(operator)}
     if isinstance(operator, Select):
-        return {"select": [_sql(element, item) for item in operator.expressions], "of": operator.inputs[0]}
+        return {"select": [_sql(element, item) for item in operator.expressions], "of": _input(operator)}
     if isinstance(operator, WithColumns):
         columns = {name: _sql(element, expression) for name, expression in operator.columns}
-        return {"with_columns": columns, "of": operator.inputs[0]}
+        return {"with_columns": columns, "of": _input(operator)}
     if isinstance(operator, Union):
-        return {"union": list(operator.inputs)}
+        return {"union": [declared_name(name) for name in operator.inputs]}
     if isinstance(operator, Join):
         if not isinstance(operator.table, str):
             raise NetworkError(f"{element} joins a DataFrame: give it a name, and the DataFrame in `tables`.")
-        join = {"join": operator.table, "on": list(operator.on), "how": operator.how, "of": operator.inputs[0]}
+        join = {"join": operator.table, "on": list(operator.on), "how": operator.how, "of": _input(operator)}
         return join if operator.how != "inner" else {key: value for key, value in join.items() if key != "how"}
     if isinstance(operator, StreamJoin):
-        left, right = operator.inputs
+        left, right = map(declared_name, operator.inputs)
         band = {"within": duration_text(operator.within_ms)}
         if operator.delay_ms:
             band["delay"] = duration_text(operator.delay_ms)
@@ -109,10 +110,10 @@ def _operator_dict(operator: Operator) -> dict[str, Any]:
     if isinstance(operator, Aggregate | CountAggregate):
         shape = _trim(_window_dict(operator.window))
         calls = {column: call_dict(f"{element}: {column!r}", call) for column, call in operator.aggregates}
-        return {"window": shape, "agg": calls, "of": operator.inputs[0]}
+        return {"window": shape, "agg": calls, "of": _input(operator)}
     assert isinstance(operator, Apply)
     columns_given = None if operator.columns is None else list(operator.columns)
-    return _trim({"apply": import_path(element, operator.function), "of": operator.inputs[0], "columns": columns_given})
+    return _trim({"apply": import_path(element, operator.function), "of": _input(operator), "columns": columns_given})
 
 
 def _output_dict(output: Output) -> dict[str, Any]:
@@ -133,7 +134,7 @@ def _output_dict(output: Output) -> dict[str, Any]:
         qos["gaps"] = {column: dict(gaps) for column, gaps in output.qos.gaps.items()}
     if output.qos.min_accuracy > 0:
         qos["min_accuracy"] = output.qos.min_accuracy
-    return _trim({"of": output.inputs[0], "qos": qos, "quality": output.quality or None})
+    return _trim({"of": _input(output), "qos": qos, "quality": output.quality or None})
 
 
 def _value_dict(value: Value) -> dict[str, Any]:
@@ -148,6 +149,10 @@ def _value_dict(value: Value) -> dict[str, Any]:
             "histogram": histogram,
         }
     )
+
+
+def _input(operator: Operator) -> str:
+    return declared_name(operator.inputs[0])
 
 
 def _trim(parts: Mapping[str, Any]) -> dict[str, Any]:

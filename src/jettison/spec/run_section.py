@@ -21,15 +21,15 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from jettison.errors import NetworkError, StartError
+from jettison.errors import JettisonError, StartError
 from jettison.network.columns.words import an, meant
-from jettison.network.durations import duration_ms
 from jettison.network.graph import Graph
 from jettison.network.kafka import Kafka
 from jettison.network.operators import Join
 from jettison.options.checkpoint import Checkpoint
 from jettison.options.costs import Costs
 from jettison.options.shedding import Shedding
+from jettison.options.trigger import Trigger
 from jettison.spec.faults import spec_faults
 from jettison.spec.models import KafkaSpec
 from jettison.spec.network_file import Spec
@@ -143,7 +143,7 @@ def read_places(spec: Spec, graph: Graph) -> Places:
             f"network {graph.name!r} has no `run` section: add run.sources (where rows come from) and run.sinks "
             f"(where results go)."
         )
-    _at("run.trigger", lambda: duration_ms(run.trigger, "trigger"))
+    _at("run.trigger", lambda: Trigger.of(run.trigger))
     profile = None if spec.profile is None else read_profile("the file", graph, spec.profile)
     return Places(
         {name: _source(f"run.sources.{name}", data) for name, data in _sources(run, graph).items()},
@@ -287,5 +287,5 @@ def _at(place: str, make: Callable[[], T]) -> T:
     """What `make` gives; a fault in it is told with its place in the file."""
     try:
         return make()
-    except NetworkError as error:
+    except JettisonError as error:
         raise StartError(f"{place}: {error}") from error

@@ -49,7 +49,7 @@ _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "network": (_of(Network, Graph), "give a jt.Network, or the graph of a file: jt.read_spec(path).graph()"),
     "sources": (_or_none(_of(Mapping)), "give a stream for every source by its name, such as {'trips': stream_df}"),
     "sinks": (_or_none(_of(Mapping)), "give a sink for every output by its name, such as {'fares': jt.parquet(path)}"),
-    "trigger": (_of(str), "write a duration, such as '1 second'"),
+    "trigger": (_of(str), "write a duration, such as '1 second', or 'available now'"),
     "live": (_of(bool), "say True or False"),
     "listeners": (_functions, "give functions of a BatchEvent in a list, such as [print]"),
     "tables": (_or_none(_of(Mapping)), "give the tables that joins name, such as {'zones': zones_df}"),

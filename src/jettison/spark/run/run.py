@@ -49,6 +49,7 @@ from jettison.spark.read.reading import Reader, Reading, of_what_was_read
 from jettison.spark.read.relations import file_frames, reads_files, tell_rows
 from jettison.spark.read.source_lag import source_lags
 from jettison.spark.read.stream import is_generated, merge, split
+from jettison.spark.run.available_now import ToTheEnd
 from jettison.spark.run.batch import BatchRunner
 from jettison.spark.run.calibration import LEAST_ROWS, assumed_profile, calibrate
 from jettison.spark.run.job_descriptions import described, part, query_name
@@ -95,6 +96,7 @@ class Run:
         notes: Sequence[str] = (),
         catch_up: str = SHED,
         dry_run: bool = False,
+        available_now: bool = False,
     ) -> None:
         self.graph = graph
         self._identity = network_identity(graph)
@@ -142,6 +144,8 @@ class Run:
         self._started_s = time.monotonic()
         self._ended_s: float | None = None
         self._query: StreamingQuery | None = None
+        self._available_now = available_now
+        self._to_the_end: ToTheEnd | None = None
         self._columns: Mapping[str, Sequence[str] | None] = {}  # of sources that read files
 
     def begin(self, sources: Mapping[str, DataFrame]) -> None:
@@ -149,27 +153,28 @@ class Run:
         ordered = {source.name: sources[source.name] for source in self.graph.sources}
         self._columns = {name: frame.columns if reads_files(frame) else None for name, frame in ordered.items()}
         name = query_name(self.graph.name, [each.name for each in self._spark.streams.active])
-        writer = (
-            merge(self.graph, sources)
-            .writeStream.queryName(name)
-            .trigger(processingTime=f"{self.settings.trigger_ms:.0f} milliseconds")
-            .option("checkpointLocation", self._checkpoint.spark_path)
-            .foreachBatch(self._on_batch)
-        )
+        stream = merge(self.graph, sources)
+
+        def started(**trigger: Any) -> StreamingQuery:
+            writer = stream.writeStream.queryName(name).trigger(**trigger)
+            place = self._checkpoint.spark_path
+            self._query = writer.option("checkpointLocation", place).foreachBatch(self._on_batch).start()
+            return self._query
+
+        interval = f"{self.settings.trigger_ms:.0f} milliseconds"
+        trigger = {"availableNow": True} if self._available_now else {"processingTime": interval}
+        often = "all that is there" if self._available_now else f"a batch every {self.settings.trigger_ms / 1000:g} s"
         sizes = ((len(self.graph.sources), "source"), (len(self.graph.outputs), "output"))
         counts = ", ".join(f"{count} {word}{'' if count == 1 else 's'}" for count, word in sizes)
-        _log.info(
-            f"network {self.graph.name!r} starts: {counts}, a batch every {self.settings.trigger_ms / 1000:g} s, "
-            f"checkpoint {self._checkpoint.path}"
-        )
+        _log.info(f"network {self.graph.name!r} starts: {counts}, {often}, checkpoint {self._checkpoint.path}")
         try:
             if self._bounded:
                 generated = [each for each, frame in ordered.items() if is_generated(frame)]
                 self._limits = ReadLimits(self._spark, list(ordered), generated)
                 with self._limits.first(self._spark, name, self._next_bounds({})):
-                    self._query = writer.start()
+                    started(**trigger)
             else:
-                self._query = writer.start()
+                started(**trigger)
         except BaseException as error:
             self._failure = error
             self._close()
@@ -180,6 +185,15 @@ class Run:
                 raise
             names = ", ".join(repr(source.name) for source in self.graph.sources)
             raise StartError(f"network {self.graph.name!r}: {reason_of(error)} Sources: {names}.") from error
+        if self._available_now:
+            self._to_the_end = ToTheEnd(
+                self._spark,
+                self._checkpoint.spark_folder,
+                self.query,
+                has_more=lambda batch: self._slices is not None and self._slices.closes(batch, self._spark),
+                last_batch=lambda: started(once=True),
+                done=self._close,
+            )
 
     @property
     def query(self) -> StreamingQuery:
@@ -195,6 +209,8 @@ class Run:
     @property
     def is_active(self) -> bool:
         """Whether it goes on. Not when its Spark session has ended, or the driver's JVM is gone."""
+        if self._to_the_end is not None and not self._to_the_end.finished:
+            return session_alive(self._spark)
         return query_active(self._spark, self.query)
 
     @checked_call("run.await_termination", StartError)
@@ -206,7 +222,11 @@ class Run:
         """
         try:
             with noticed_interrupts() as interrupted:
-                ended = wait_for_end(self._spark, self.query, timeout, interrupted)
+                if self._to_the_end is None:
+                    ended = wait_for_end(self._spark, self.query, timeout, interrupted)
+                else:
+                    ended = self._to_the_end.wait(timeout, interrupted)
+                    ended = ended and wait_for_end(self._spark, self.query, timeout, interrupted)
                 if interrupted.is_set():
                     self._interrupted()
         except StreamingQueryException as error:
@@ -236,6 +256,8 @@ class Run:
         checkpoint stays in use until it does, or until this process ends.
         """
         self._stopping = True
+        if self._to_the_end is not None:
+            self._to_the_end.stop()
         if threading.get_ident() == self._batch_thread:  # a listener or a sink asks: its own batch must end first
             threading.Thread(target=self.stop, args=(patience_s,), name="jettison-stop", daemon=True).start()
             return

@@ -15,7 +15,6 @@ from jettison.control.loop import Settings
 from jettison.errors import StartError
 from jettison.network.calls import checked_call
 from jettison.network.declare import Network
-from jettison.network.durations import duration_ms
 from jettison.network.graph import Graph
 from jettison.network.kafka import Kafka
 from jettison.network.windows.estimated_aggregates import weighed
@@ -24,6 +23,7 @@ from jettison.options.checkpoint import Checkpoint as CheckpointOptions
 from jettison.options.costs import Costs
 from jettison.options.moved import MOVED_ARGUMENTS
 from jettison.options.shedding import Shedding
+from jettison.options.trigger import Trigger
 from jettison.plan.windows.decisions import decisions_of
 from jettison.spark.checkpoint.checkpoint import Checkpoint
 from jettison.spark.checkpoint.first_drafts import clear_first_drafts
@@ -86,7 +86,8 @@ def start(
         A sink, a Kafka topic, or a function of (DataFrame, batch id), for every output. A parquet folder belongs to
         the run that has written there: with another checkpoint the start is refused (see `jt.parquet`).
     trigger
-        How often a batch begins, such as "1 second".
+        How often a batch begins, such as "1 second". "available now" works through all data that is there, in batches
+        of bounded size, sheds nothing, closes the windows that the watermark allows, and ends.
     checkpoint
         The folder in which the run keeps what it needs to go on after a failure, or `jt.Checkpoint(path, retention)`;
         a temporary folder when left out.
@@ -127,15 +128,15 @@ def start(
         listeners=listeners,
         spark=spark,
     )
-    how, known, kept = Shedding.of(shedding), Costs.of(costs), CheckpointOptions.of(checkpoint)
+    when, known, kept = Trigger.of(trigger), Costs.of(costs), CheckpointOptions.of(checkpoint)
+    how = when.shedding(Shedding.of(shedding))
     if metrics is not None:
         parse_address(metrics)
     graph = network.graph if isinstance(network, Network) else network
     graph = graph if how.stale is None else graph.with_stale(how.stale)
     graph, frames, session = opened(graph, sources or {}, spark)
     graph.check_complete()
-    trigger_ms = duration_ms(trigger, "trigger")
-    settings = Settings(trigger_ms, how.headroom, how.obeyed, shedder=how.shedder, learn=known.learn)
+    settings = Settings(when.interval_ms, how.headroom, how.obeyed, shedder=how.shedder, learn=known.learn)
     check_skips(graph, how.catch_up)
     check_sources(graph, frames)
     targets = check_targets(graph, sinks or {}, on_shed or {}, dead_letters, kept.folder)
@@ -145,7 +146,9 @@ def start(
     shapes = check_compiles(session, graph, frames, joined, targets.outputs)
     check_keys(graph, joined)
     return _begin(
-        Asked(session, graph, frames, targets, joined, settings, how, known, kept, metrics, live, tuple(listeners)),
+        Asked(
+            session, graph, frames, targets, joined, settings, when, how, known, kept, metrics, live, tuple(listeners)
+        ),
         shapes,
     )
 
@@ -160,6 +163,7 @@ class Asked:
     targets: Targets
     tables: Mapping[str, DataFrame]
     settings: Settings
+    trigger: Trigger
     shedding: Shedding
     costs: Costs
     checkpoint: CheckpointOptions
@@ -226,6 +230,7 @@ def _open(asked: Asked, shapes: Kept, profile: Profile | None, folder: Checkpoin
         notes=presence.notes,
         catch_up=asked.shedding.catch_up,
         dry_run=asked.shedding.is_dry_run,
+        available_now=asked.trigger.available_now,
     )
     for listener in asked.listeners:
         run.add_listener(listener)

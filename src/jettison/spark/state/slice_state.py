@@ -117,6 +117,11 @@ class SliceState:
         known = {name: mark for record in records if record for name, mark in record.marks.items()}
         return BatchMarks(self.graph, {**self._first_marks(), **known})
 
+    def closes(self, batch: int, session: SparkSession) -> bool:
+        """Whether windows close in a batch, whatever comes in."""
+        found = self.of_batch(batch, session)
+        return any(found.marks.may_close(name, oldest) for name, oldest in found.oldest_us().items())
+
     def base(self, name: str, batch: int) -> SliceRecord | None:
         """What a batch goes on from: the record of a group before it, without what aggregates kept that are declared no
         more, or that began anew since."""
