@@ -14,7 +14,7 @@ def titles(folder: Path) -> list[tuple[str, str]]:
     found = []
     for path in folder.glob("[0-9]*.md"):
         heading = path.read_text(encoding="utf-8").splitlines()[0]
-        number, title = re.fullmatch(r"# (\d+)\. (.+)", heading).groups()  # type: ignore[union-attr]
+        number, title = re.fullmatch(r"# (\d+)\. (.+)", heading).groups()
         found.append((int(number), path.name, title))
     return [(name, f"{number}. {title}") for number, name, title in sorted(found)]
 

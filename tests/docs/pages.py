@@ -72,6 +72,6 @@ def navigation() -> set[str]:
         if isinstance(entry, str):
             return {entry}
         parts = entry.values() if isinstance(entry, dict) else entry
-        return {leaf for part in parts for leaf in leaves(part)}  # type: ignore[attr-defined]
+        return {leaf for part in parts for leaf in leaves(part)}
 
     return leaves(menu)

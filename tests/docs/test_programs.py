@@ -17,6 +17,7 @@ from tests.docs.pages import block, blocks, program
 
 from jettison.plan.certify import certify
 from jettison.plan.plan import Plan
+from jettison.plan.predictions import claimed
 from jettison.plan.problem import Problem
 from jettison.plan.shedders.exact import ExactShedder
 from jettison.plan.shedders.road_map import RoadMapShedder, build_road_map
@@ -175,6 +176,16 @@ def test_qos_and_values_are_as_their_pages_say(capsys: pytest.CaptureFixture[str
     capsys.readouterr()
     exec(program("docs/guides/values.md"), {})
     assert capsys.readouterr().out == "0.2 1.0\n"
+
+
+@pytest.mark.core
+def test_the_shedder_of_its_page_plans_what_the_page_says(capsys: pytest.CaptureFixture[str]) -> None:
+    names: dict[str, Any] = {}
+    exec(program("docs/guides/shedders.md"), names)
+    assert capsys.readouterr().out == "{'trips': Random(keep=0.4)}\n"
+    shedder, problem = names["SameShare"](), names["problem"]
+    certify(problem, claimed(problem, shedder.plan(problem).drops, "overload"))
+    assert not shedder.plan(problem.with_budget(problem.load_us)).drops
 
 
 def carry_out_windows(network: Network, sinks: dict[str, Any], spark: SparkSession, folder: Path) -> Run:
