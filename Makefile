@@ -47,8 +47,9 @@ format: $(STAMP) ## let ruff mend layout and imports in place
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# Without --quiet, which would hide the warnings that --strict counts.
 docs: $(DOCS) ## build the documentation as a site, from docs/ and docstrings (fails on a broken link)
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --clean --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --clean
 	@echo "make: the site is in $(CURDIR)/site: open index.html, or with the search: python3 -m http.server -d site"
 
 bench: java $(STAMP) ## every experiment at full length, one after another
