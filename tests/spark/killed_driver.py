@@ -29,17 +29,17 @@ from jettison.plan.windows.decisions import decisions_of
 from jettison.spark.checkpoint.logs import Ledger, PlanLog
 from jettison.spark.checkpoint.small_files import LocalFolder
 from jettison.spark.run.session import local_session
-from jettison.spark.state.slice_state import BatchSlices
+from jettison.spark.state.slice_writer import SliceWriter
 from jettison.spark.state.state_log import StateLog
 from jettison.spark.write.sinks import ParquetSink
 
 BEFORE, AFTER = "before", "after"
 POINTS: dict[str, tuple[type, str, str]] = {
     "plan logged": (PlanLog, "write", AFTER),
-    "slices being written": (BatchSlices, "_append", BEFORE),
-    "slices written": (BatchSlices, "_append", AFTER),
-    "parts being merged": (BatchSlices, "_merge", BEFORE),
-    "parts merged": (BatchSlices, "_merge", AFTER),
+    "slices being written": (SliceWriter, "append", BEFORE),
+    "slices written": (SliceWriter, "append", AFTER),
+    "parts being merged": (SliceWriter, "merge", BEFORE),
+    "parts merged": (SliceWriter, "merge", AFTER),
     "output being written": (ParquetSink, "write", BEFORE),
     "output written": (ParquetSink, "write", AFTER),
     "slices recorded": (StateLog, "write", AFTER),

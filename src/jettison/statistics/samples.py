@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from jettison.statistics.arrival import TopicSample
 
@@ -45,6 +45,37 @@ class FailedWindows:
 
 LATENCY_QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 """Which quantiles `OutputSample.latency_ms` holds, from the freshest row to the stalest."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the jobs of a batch and the state of its operators counted; `BatchSample` says what each part is."""
+
+    arcs: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    outputs: Mapping[str, OutputSample] = field(default_factory=dict)
+    rejected: Mapping[str, int] = field(default_factory=dict)
+    unfit: Mapping[str, int] = field(default_factory=dict)
+    timeless: Mapping[str, int] = field(default_factory=dict)
+    values: Mapping[str, ValueSample] = field(default_factory=dict)
+    before: Mapping[str, ValueSample] = field(default_factory=dict)
+    late: Mapping[str, int] = field(default_factory=dict)
+    failed: Mapping[str, FailedWindows] = field(default_factory=dict)
+    withheld: Mapping[str, int] = field(default_factory=dict)
+    groups: Mapping[str, GroupSample] = field(default_factory=dict)
+    timeless_in: Mapping[str, int] = field(default_factory=dict)
+    unneeded: Mapping[str, int] = field(default_factory=dict)
+    windows: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    watermark_us: Mapping[str, int] = field(default_factory=dict)
+    parts_ms: Mapping[str, float] = field(default_factory=dict)
+
+    def plus(self, other: Measured) -> Measured:
+        """Both together; where both name an element, the other one counts.
+
+        >>> Measured(late={"busy": 1, "calm": 2}).plus(Measured(late={"busy": 5})).late
+        {'busy': 5, 'calm': 2}
+        """
+        added = {name: {**getattr(self, name), **found} for name, found in vars(other).items() if found}
+        return replace(self, **added) if added else self
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ import jettison as jt
 from jettison.plan.drops.random import Random
 from jettison.plan.plan import Plan
 from jettison.spark.checkpoint.checkpoint import Checkpoint
-from jettison.spark.run.job_descriptions import part
+from jettison.spark.job_descriptions import part
 from jettison.spark.run.run import Run
 from jettison.spark.write.owners import Owners
 

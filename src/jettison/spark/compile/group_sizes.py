@@ -56,7 +56,7 @@ def count_groups(
     names: Collection[str],
 ) -> dict[str, GroupSample]:
     """The same of the rows of a batch before it runs, by a job for each aggregate: for the first one after a start."""
-    compiler = Compiler(graph, raw, Plan(), tables, known=known)
+    compiler = Compiler(graph, raw, Plan(), tables, known)
     found: dict[str, GroupSample] = {}
     for aggregate in graph.aggregates:
         if aggregate.name in names:

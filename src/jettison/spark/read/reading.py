@@ -15,12 +15,12 @@ from jettison.plan.plan import Plan
 from jettison.plan.reasons import READING
 from jettison.spark.checkpoint.checkpoint import Checkpoint
 from jettison.spark.checkpoint.logs import Logged
+from jettison.spark.job_descriptions import part as described_part
 from jettison.spark.read.footers import footer_rows
 from jettison.spark.read.kafka import hint, read_between
 from jettison.spark.read.kafka_admin import Watch
 from jettison.spark.read.offsets import KafkaBatch, Offsets, batch_offsets, is_kafka, kafka_batch, rows_between
 from jettison.spark.read.stream import count_rows
-from jettison.spark.run.job_descriptions import part as described_part
 from jettison.statistics.arrival import TopicSample
 
 

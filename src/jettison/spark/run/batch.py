@@ -1,51 +1,47 @@
-"""One batch: build its frames, run one job per output side by side, and put aside what is not delivered."""
+"""One batch: build its frames, run one job per output side by side, commit state, and put aside what is rejected."""
 
 from __future__ import annotations
 
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from functools import cache
-from typing import Any, TypeVar
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
-from pyspark import inheritable_thread_target
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from jettison.errors import SinkError
-from jettison.network.event_time.lookahead import Sight
+from jettison.network.event_time.watermarks import BatchMarks
 from jettison.network.graph import Graph
-from jettison.network.operators import Aggregate, CountAggregate, Output, Source, StreamJoin
-from jettison.network.windows.slice_groups import readers_below
-from jettison.plan.delivered import windows_of_batch, without_withheld
+from jettison.network.operators import Output, Source, StreamJoin
 from jettison.plan.plan import Plan
 from jettison.plan.reasons import reason_on
-from jettison.plan.refine.thinning import shares_above
-from jettison.plan.refine.window_lookahead import for_batch
-from jettison.plan.windows.window_arcs import WindowArcs
-from jettison.spark.compile.compiler import Compiler
-from jettison.spark.compile.drops import ALL, HIDDEN, TIME, passes
+from jettison.plan.refine.window_lookahead import without_idle
+from jettison.spark.compile.compiler import Compiler, Scope
+from jettison.spark.compile.drops import HIDDEN, TIME, passes
 from jettison.spark.compile.expression_cache import Known
+from jettison.spark.compile.isolation import set_failing_rows_aside
 from jettison.spark.compile.raw_rows import dropped_raw, is_parsed
-from jettison.spark.compile.value_samples import sample_mask, valued_columns
-from jettison.spark.error_text import failed_at, reason_of
+from jettison.spark.compile.value_samples import sample_mask
+from jettison.spark.error_text import reason_of
 from jettison.spark.guard.careful import Rejecting, unfit_rows, with_care
 from jettison.spark.guard.isolate import is_of_rows
-from jettison.spark.run.job_descriptions import part
-from jettison.spark.run.measure import Measured, Measuring, Written, output_metrics
-from jettison.spark.state.count_state import CountState
-from jettison.spark.state.join_progress import Seen
-from jettison.spark.state.join_state import JoinState
+from jettison.spark.job_descriptions import part
+from jettison.spark.run.live_arcs import closed_arcs, live_outputs, told_by_slices, worth_sharing
+from jettison.spark.run.measure import Measuring, output_metrics
+from jettison.spark.state.operator_state import BatchState, OpenedBatch, OperatorState, Progress
 from jettison.spark.state.presence import Presence
 from jettison.spark.state.slice_state import SliceState
-from jettison.spark.write.dead_letters import ShedSinks, put_aside, raw_aside, rows_aside
-from jettison.spark.write.empty_results import EmptyResults
-from jettison.spark.write.sinks import Sink, sink_place
+from jettison.spark.write.batch_jobs import BatchJobs, RunSinks, Written
+from jettison.spark.write.dead_letters import put_aside, raw_aside, rows_aside
+from jettison.statistics.samples import Measured
 
 _LOG = logging.getLogger("jettison")
 
 T = TypeVar("T")
+Rows = Mapping[str, int]
+Frames = Mapping[str, DataFrame]
 
 
 class BatchRunner:
@@ -55,61 +51,45 @@ class BatchRunner:
         self,
         spark: SparkSession,
         graph: Graph,
-        sinks: Mapping[str, Sink],
-        tables: Mapping[str, DataFrame],
-        dead_letters: Sink,
-        on_shed: ShedSinks | None = None,
-        joins: JoinState | None = None,
-        slices: SliceState | None = None,
-        counts: CountState | None = None,
+        tables: Frames,
+        sinks: RunSinks,
+        states: Sequence[OperatorState] = (),
         presence: Presence | None = None,
     ) -> None:
         self._spark = spark
         self._graph = graph
-        self._sinks = sinks
         self._tables = tables
-        self._dead_letters = dead_letters
-        self._on_shed = on_shed or ShedSinks(graph, {})
-        self._joins = joins
-        self._slices = slices
-        self._counts = counts
+        self.sinks = sinks
+        # windows of time are committed first: when their slices are written, all rows have been looked at
+        self._states = sorted(states, key=lambda state: not isinstance(state, SliceState))
         self._presence = presence
-        self._window_arcs = WindowArcs(graph)
-        self._sight = Sight()
-        self._estimated = [each for each in graph.aggregates if each.estimated]
+        self._slices = next((state for state in states if isinstance(state, SliceState)), None)
         self.shared: frozenset[str] = frozenset()
         self.known = Known()
-        self.empty: EmptyResults | None = None
         self._compiler: Compiler | None = None  # of the last attempt at a batch
         self._batch: int | None = None
-        jobs = len(graph.outputs) + len(self._on_shed.sinks)
+        jobs = len(graph.outputs) + len(sinks.on_shed.sinks)
         self._pool = ThreadPoolExecutor(max(1, min(4, jobs)), thread_name_prefix="jettison-output")
-
-    @property
-    def sinks(self) -> Mapping[str, Sink]:
-        """The sinks of outputs."""
-        return self._sinks
-
-    @property
-    def kept_sources(self) -> frozenset[str]:
-        """Sources of which what is shed at the input is kept by some sink."""
-        names = [source.name for source in self._graph.sources]
-        return frozenset(name for name in names if self._on_shed.of([name]))
 
     def close(self) -> None:
         self._pool.shutdown(wait=False)
-        if self._joins is not None:
-            self._joins.close()
-        for state in (self._slices, self._counts):
-            if state is not None:
-                state.close()
+        for state in self._states:
+            state.close()
 
-    def run(self, raw: Mapping[str, DataFrame], batch: int, plan: Plan, rows: Mapping[str, int]) -> Measured:
-        """Write every output of a batch; rows on which expressions fail are rejected."""
+    def marks(self, batch: int) -> BatchMarks | None:
+        """How far windows of time have got before a batch; None where there are none."""
+        return None if self._slices is None else self._slices.marks(batch)
+
+    def run(self, raw: Frames, batch: int, plan: Plan, rows: Rows, marks: BatchMarks | None = None) -> Measured:
+        """Write every output of a batch; rows on which expressions fail are rejected. `plan` is obeyed as it stands."""
         self.begin(batch)
-        measured = self.carefully(raw, lambda: self._run(raw, batch, plan, rows))
-        if self.empty is not None:
-            self.empty.write(batch)
+        if self._presence is not None:
+            self._presence.begin(batch)
+        session = next(iter(raw.values())).sparkSession
+        opened = OpenedBatch(batch, session, plan, sum(rows.values()), marks or self.marks(batch))
+        measured = self.carefully(raw, lambda: self._attempt(raw, opened, rows))
+        if self.sinks.empty is not None:
+            self.sinks.empty.write(batch)
         return measured
 
     def begin(self, batch: int) -> None:
@@ -118,7 +98,7 @@ class BatchRunner:
             self.known.set_aside.clear()
         self._batch = batch
 
-    def carefully(self, raw: Mapping[str, DataFrame], work: Callable[[], T]) -> T:
+    def carefully(self, raw: Frames, work: Callable[[], T]) -> T:
         """Do some work of a batch; where it fails by its rows, find those, and do it again without them."""
         while True:
             self._compiler = None
@@ -127,209 +107,119 @@ class BatchRunner:
             except Exception as error:
                 if not is_of_rows(error):
                     raise
-                compiler = self._compiler or Compiler(self._graph, raw, Plan(), self._tables, known=self.known)
+                compiler = self._compiler or Compiler(self._graph, raw, Plan(), self._tables, self.known)
                 try:
-                    found = compiler.isolate(_LOG.warning)
+                    found = set_failing_rows_aside(self._graph, compiler, _LOG.warning)
                 finally:
                     for frame in compiler.persisted.values():
                         frame.unpersist()
                 if not found:
                     raise
 
-    def _run(self, raw: Mapping[str, DataFrame], batch: int, plan: Plan, rows: Mapping[str, int]) -> Measured:
-        session = next(iter(raw.values())).sparkSession
-        if self._presence is not None:
-            self._presence.begin(batch)
-        slices = None if self._slices is None else self._slices.of_batch(batch, session)
-        asked = time.perf_counter()
-        if slices is not None:
-            slices.batch_rows = sum(rows.values())
-            sight_us = self._sight.before(slices.marks.newest_us, slices.batch_rows)
-            if (
-                self._graph.stream_joins or slices.marks.apart
-            ):  # one stream may be far ahead of what another has reached
-                sight_us = None
-            slices.fates = plan.fates
-            slices.shares = {each.name: shares_above(self._graph, plan, each) for each in self._estimated}
-            closing = windows_of_batch(self._graph, plan, slices.marks, slices.oldest_us())
-            plan = for_batch(self._window_arcs, plan, slices.marks, sight_us)
-        drops_ms = 1000 * (time.perf_counter() - asked)
-        closed = self._closed_arcs(plan, rows, frozenset() if slices is None else slices.quiet)
-        live = [output for output in self._graph.outputs if not closed.issuperset(self._graph.arcs_into(output.name))]
-        shared = self._worth_sharing(live)
-        joins = None if self._joins is None else self._joins.of_batch(batch)
-        counts = None if self._counts is None else self._counts.of_batch(batch, session)
-        compiler = Compiler(
-            self._graph,
-            raw,
-            plan,
-            self._tables,
-            shared,
-            self.known,
-            self._on_shed.tails,
-            joins,
-            closed if (joins, slices, counts) != (None, None, None) else frozenset(),
-            slices,
-            counts,
-            sample_mask(sum(rows.values())),
-        )
-        self._compiler = compiler
-        jobs: dict[str, Future[Written]] = {}
-        aside: dict[str, Future[float]] = {}
+    def _attempt(self, raw: Frames, batch: OpenedBatch, rows: Rows) -> Measured:
+        """One try at a batch: open state, build frames, write outputs, commit state, measure, keep what is rejected."""
+        plan = without_idle(batch.plan)
+        states = [state.open(batch) for state in self._states]
+        count = not told_by_slices(self._graph, plan, {} if self._slices is None else self._slices.shapes)
+        compiler = self._compiler = self._compile(raw, plan, rows, states)
+        jobs = BatchJobs(self._spark, self._pool, self.sinks, batch.number)
         began = time.perf_counter()
-        count = not self._told_by_slices(plan)
         try:
-            self._keep_first(compiler, closed, count=count)
-            if counts is not None and counts.quiet:
-                closed = self._closed_arcs(plan, rows, counts.quiet | (frozenset() if slices is None else slices.quiet))
-                live = [each for each in live if not closed.issuperset(self._graph.arcs_into(each.name))]
+            live = self._advance(compiler, states, plan, rows, count=count)
             for output in live:
-                frame = compiler.output(output.name, count=count)
-                columns = self.known.columns(output.name, frame)
-                timed = TIME in columns
-                observation = Observation()
-                metrics = output_metrics(self._graph, output, timed=timed, mask=compiler.mask)
-                counted = frame.observe(observation, *map(self.known.expression, metrics))
-                visible = self.known.select(counted, [f"`{column}`" for column in columns if column not in HIDDEN])
-                delivered = _with_quality(output, visible, plan, batch)
-                work = inheritable_thread_target(self._spark)(self._write)
-                jobs[output.name] = self._pool.submit(work, output.name, delivered, batch, observation, timed)
-            aside = self._put_shed_aside(compiler, raw, batch, plan)
+                self._write(jobs, compiler, output, plan, batch.number, count=count)
+            for sink, arcs in self.sinks.on_shed.of(plan.arcs).items():
+                jobs.keep_shed(sink, [self._shed_rows(compiler, raw, arc, plan) for arc in arcs])
             built = time.perf_counter()
-            finished = {name: self._finish(name, batch, job) for name, job in jobs.items()}
-            for name, keeping in aside.items():
-                self._kept_aside(name, batch, keeping)
+            written = jobs.written()
             measuring = Measuring(self._graph, compiler, raw, plan, rows)
-            newest_us = cache(measuring.newest_us)
-            if slices is not None:
-                slices.finish(newest_us)
-            if joins is not None:
-                open_us = (lambda name: None) if slices is None else slices.marks.open_us
-                joins.finish(Seen(self._graph, newest_us(), open_us))
-            if counts is not None:
-                counts.finish()
-            if self._presence is not None:
-                in_slices_us = None if count or slices is None else slices.newest_us
-                self._presence.saw(batch, measuring.seen_us(newest_us(), in_slices_us))
-            written = time.perf_counter()
-            with part(self._spark, "measuring"):
-                measured = measuring.measured(finished)
-            for kept in (joins, slices):
-                if kept is not None:
-                    measured.late.update(kept.late)
-                    measured.parts_ms.update(kept.parts_ms)
-            if counts is not None:
-                measured.failed.update(counts.failed)
-                measured.parts_ms.update(counts.parts_ms)
-            if slices is not None:
-                measured.failed.update(slices.failed)
-                measured.withheld.update(slices.withheld)
-                measured.groups.update(slices.groups)
-                measured.timeless_in.update(slices.timeless_in)
-                measured.unneeded.update(slices.unneeded)
-                measured.windows.update(without_withheld(closing, slices.withheld))
-                measured.watermark_us.update(slices.marks.watermarks_us())
-                measuring.add_slices(measured, slices.came)
-                if not count:
-                    measured.timeless[self._graph.sources[0].name] = slices.timeless
-            measured.parts_ms["window drops"] = drops_ms
-            measured.parts_ms["building"] = 1000 * (built - began)
-            measured.parts_ms["measuring"] = 1000 * (time.perf_counter() - written)
-            measured.parts_ms.update({f"on_shed {name}": keeping.result() for name, keeping in aside.items()})
-            measured.unfit.update(unfit_rows(compiler.rejecting))
-            found = [each for each in compiler.rejecting.values() if each.place in measured.unfit]
-            unfit = [_unfit_aside(self._graph, each) for each in found]
-            parsed = [name for name, count in measured.rejected.items() if count > 0]
-            self._keep_rejected(parsed, raw, batch, plan, unfit)
+            self._commit(measuring, states, batch, count=count)
+            parts_ms = {"building": 1000 * (built - began), **jobs.shed_ms()}
+            unfit = Measured(unfit=unfit_rows(compiler.guard.rejecting), parts_ms=parts_ms)
+            measured = self._measured(measuring, states, written, count=count).plus(unfit)
+            self._keep_rejected(compiler, raw, batch.number, plan, measured)
             return measured
         finally:
-            running: list[Future[Any]] = [*jobs.values(), *aside.values()]
-            for job in running:
-                job.cancel()
-            for windows in (slices, counts):
-                if windows is not None:
-                    windows.close()
-            wait(running)  # a job of a failed batch must not write on while the batch is repeated
+            jobs.cancel()
+            for state in states:
+                state.close()
+            jobs.close()
             for frame in compiler.persisted.values():
                 frame.unpersist()
 
-    def _closed_arcs(self, plan: Plan, rows: Mapping[str, int], quiet: frozenset[str]) -> frozenset[str]:
-        """Arcs that nothing can reach or pass under this plan. One side of a join is enough: others wait there.
+    def _compile(self, raw: Frames, plan: Plan, rows: Rows, states: Sequence[BatchState]) -> Compiler:
+        """What builds the frames of a batch."""
+        closed = closed_arcs(self._graph, plan, rows, _quiet(states))
+        scope = Scope(
+            shared=worth_sharing(self._graph, self.shared, live_outputs(self._graph, closed)),
+            whole=self.sinks.on_shed.tails,
+            closed=closed if states else frozenset(),
+            stateful=frozenset().union(*(state.operators for state in self._states)),
+            mask=sample_mask(sum(rows.values())),
+        )
+        return Compiler(self._graph, raw, plan, self._tables, self.known, scope)
 
-        An aggregate gives what it has kept, unless it is `quiet`, whether anything comes in or not.
-        """
-        closed: set[str] = set()
+    def _advance(
+        self, compiler: Compiler, states: Sequence[BatchState], plan: Plan, rows: Rows, *, count: bool
+    ) -> list[Output]:
+        """Hand operators with state their rows, in order: also those whose outputs get nothing in this batch, for later
+        batches may need the rows of this one. The outputs that may get rows then."""
+        before = frozenset(output.name for output in live_outputs(self._graph, compiler.scope.closed))
+        opened = {name: batch for kept, batch in zip(self._states, states, strict=True) for name in kept.operators}
         for operator in self._graph.operators:
-            entering = self._graph.arcs_into(operator.name)
-            if not operator.inputs and (rows.get(operator.name, 0) == 0 or plan.closes(operator.name)):
-                closed.update(entering)
-            windowed = isinstance(operator, Aggregate)
-            nothing = operator.name in quiet or (not windowed and closed.issuperset(entering))
-            leaving = self._graph.arcs_out_of(operator.name)
-            closed.update(arc for arc in leaving if nothing or plan.closes(arc))
-        return frozenset(closed)
+            state = opened.get(operator.name)
+            if state is None:
+                continue
+            idle = compiler.scope.closed.issuperset(self._graph.arcs_into(operator.name))
+            wanted = self.sinks.on_shed.sinks or before & self._graph.outputs_below(operator.name)
+            if isinstance(operator, StreamJoin) and idle and not wanted:
+                continue
+            if not compiler.has_results(operator.name):
+                arriving = compiler.arriving(operator, count=count, outside=state.outside)
+                compiler.give(state.frames(operator, arriving))
+            compiler.output(operator.name, count=count)
+        closed = closed_arcs(self._graph, plan, rows, _quiet(states))
+        return [output for output in live_outputs(self._graph, closed) if output.name in before]
 
-    def _told_by_slices(self, plan: Plan) -> bool:
-        """Whether slices tell all there is to count behind the source: rows without event time, and how far times got.
-        To look at every row for that takes a good part of the time of simple aggregates."""
-        source = self._graph.sources[0]
-        if source.payload is not None or valued_columns(self._graph, source.name):
-            return False
-        if any(passes(arc, plan) != ALL for arc in plan.arcs):
-            return False
-        if self._graph.count_aggregates or self._graph.stream_joins:
-            return False  # their slices say nothing of times, and joins have none
-        shapes = [] if self._slices is None else list(self._slices.shapes.values())
-        direct = bool(shapes) and all(shape.group.tail == source.name for shape in shapes)
-        return direct and len(self._graph.sources) == 1
+    def _write(
+        self, jobs: BatchJobs, compiler: Compiler, output: Output, plan: Plan, batch: int, *, count: bool
+    ) -> None:
+        """Build an output's frame, and start to write it."""
+        frame = compiler.output(output.name, count=count)
+        columns = self.known.columns(output.name, frame)
+        timed = TIME in columns
+        observation = Observation()
+        metrics = output_metrics(self._graph, output, timed=timed, mask=compiler.mask)
+        counted = frame.observe(observation, *map(self.known.expression, metrics))
+        visible = self.known.select(counted, [f"`{column}`" for column in columns if column not in HIDDEN])
+        jobs.write(output.name, _with_quality(output, visible, plan, batch), observation, timed=timed)
 
-    def _keep_first(self, compiler: Compiler, closed: frozenset[str], *, count: bool) -> None:
-        """Joins and aggregates come first, also those whose outputs get nothing in this batch: later batches may need
-        the rows of this one."""
-        for operator in self._graph.operators:
-            joins = isinstance(operator, StreamJoin) and not closed.issuperset(self._graph.arcs_into(operator.name))
-            if (joins and self._joins is not None) or isinstance(operator, Aggregate | CountAggregate):
-                compiler.output(operator.name, count=count)
+    def _commit(self, measuring: Measuring, states: Sequence[BatchState], batch: OpenedBatch, *, count: bool) -> None:
+        """Let all state be kept, and say how far event times have got."""
+        progress = Progress(self._graph, measuring.newest_us, batch.marks)
+        for state in states:
+            state.commit(progress)
+        if self._presence is not None:
+            told = [state.measured().newest_us for state in states]
+            in_slices_us = None if count else next((each for each in told if each is not None), None)
+            self._presence.saw(batch.number, measuring.seen_us(progress.newest_us, in_slices_us))
 
-    def _worth_sharing(self, live: list[Output]) -> frozenset[str]:
-        idle = {output.name for output in self._graph.outputs} - {output.name for output in live}
-        return frozenset(name for name in self.shared if len(readers_below(self._graph, name) - idle) > 1)
-
-    def _write(self, name: str, rows: DataFrame, batch: int, observation: Observation, timed: bool) -> Written:
+    def _measured(
+        self, measuring: Measuring, states: Sequence[BatchState], written: Mapping[str, Written], *, count: bool
+    ) -> Measured:
         began = time.perf_counter()
-        with part(self._spark, f"output {name}"):
-            self._sinks[name].write(rows, batch)
-        return Written(observation, timed, 1000 * (time.perf_counter() - began), time.time())
+        told = [state.measured() for state in states]
+        came = {name: rows for each in told for name, rows in each.came.items()}
+        with part(self._spark, "measuring"):
+            measured = measuring.measured(written, came)
+        for each in told:
+            measured = measured.plus(each.sample)
+        if not count:
+            timeless = max((each.timeless for each in told), default=0)
+            measured = measured.plus(Measured(timeless={self._graph.sources[0].name: timeless}))
+        return measured.plus(Measured(parts_ms={"measuring": 1000 * (time.perf_counter() - began)}))
 
-    def _finish(self, name: str, batch: int, job: Future[Written]) -> Written:
-        try:
-            return job.result()
-        except Exception as error:
-            reason = failed_at(error, sink_place(self._sinks[name]))
-            raise SinkError(
-                f"output {name!r}: writing batch {batch} failed ({reason}). It is not committed: mend the sink or the "
-                f"operators before it and start again; it is repeated with its plan."
-            ) from error
-
-    def _put_shed_aside(
-        self, compiler: Compiler, raw: Mapping[str, DataFrame], batch: int, plan: Plan
-    ) -> dict[str, Future[float]]:
-        """Jobs that keep what this plan sheds, where somebody wants it."""
-        started = {}
-        for name, arcs in self._on_shed.of(plan.arcs).items():
-            frames = [self._shed_rows(compiler, raw, arc, plan) for arc in arcs]
-            work = inheritable_thread_target(self._spark)(self._timed_aside)
-            started[name] = self._pool.submit(work, name, frames, batch)
-        return started
-
-    def _timed_aside(self, name: str, frames: Sequence[DataFrame], batch: int) -> float:
-        """Keep rows; how long that took, in milliseconds."""
-        began = time.perf_counter()
-        with part(self._spark, f"on_shed {name}"):
-            put_aside(self._on_shed.sinks[name], frames, batch)
-        return 1000 * (time.perf_counter() - began)
-
-    def _shed_rows(self, compiler: Compiler, raw: Mapping[str, DataFrame], arc: str, plan: Plan) -> DataFrame:
+    def _shed_rows(self, compiler: Compiler, raw: Frames, arc: str, plan: Plan) -> DataFrame:
         tail, inner, _ = arc.rpartition(">")
         if inner:
             return rows_aside(arc, compiler.operator(tail).where(f"NOT ({passes(arc, plan)})"), reason_on(plan, arc))
@@ -337,28 +227,18 @@ class BatchRunner:
         rows = dropped_raw(source, raw[arc], columns, plan, self.known, shed=True)
         return raw_aside(source, rows, columns, reason_on(plan, arc))
 
-    def _kept_aside(self, name: str, batch: int, job: Future[float]) -> None:
-        try:
-            job.result()
-        except Exception as error:
-            raise SinkError(
-                f"on_shed {name!r}: keeping what batch {batch} sheds failed ({type(error).__name__}: "
-                f"{reason_of(error)}). It is not committed: mend the sink and start again, and it is repeated."
-            ) from error
-
-    def _keep_rejected(
-        self, sources: Sequence[str], raw: Mapping[str, DataFrame], batch: int, plan: Plan, unfit: Sequence[DataFrame]
-    ) -> None:
+    def _keep_rejected(self, compiler: Compiler, raw: Frames, batch: int, plan: Plan, measured: Measured) -> None:
         """Put rows that do not parse, and those on which expressions fail, where they can be looked at."""
-        frames = [*unfit]
-        for name in sources:
-            source = self._source(name)
+        threw = [each for each in compiler.guard.rejecting.values() if each.place in measured.unfit]
+        frames = [_unfit_aside(self._graph, each) for each in threw]
+        for source in (self._source(name) for name, count in measured.rejected.items() if count > 0):
+            name = source.name
             bad = dropped_raw(source, raw[name], raw[name].columns, plan, self.known).where(f"NOT {is_parsed(source)}")
             frames.append(raw_aside(source, bad, raw[name].columns, "does not parse"))
         if frames:
             try:
                 with part(self._spark, "dead letters"):
-                    put_aside(self._dead_letters, frames, batch)
+                    put_aside(self.sinks.dead_letters, frames, batch)
             except Exception as error:
                 raise SinkError(
                     f"dead_letters: keeping the rejected rows of batch {batch} failed ({type(error).__name__}: "
@@ -367,6 +247,10 @@ class BatchRunner:
 
     def _source(self, name: str) -> Source:
         return next(source for source in self._graph.sources if source.name == name)
+
+
+def _quiet(states: Sequence[BatchState]) -> frozenset[str]:
+    return frozenset().union(*(state.quiet for state in states))
 
 
 def _unfit_aside(graph: Graph, rejecting: Rejecting) -> DataFrame:

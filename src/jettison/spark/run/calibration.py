@@ -99,7 +99,7 @@ def _calibrated(
         all_rows = sum(rows.values())
         telling = all_rows >= _TELLING_ROWS
         read_us[name] = max(_LEAST_COST_US, 1000 * reading_ms / all_rows) if telling else _SINK_US
-    compiler = Compiler(graph, sample, Plan(), tables, known=known)
+    compiler = Compiler(graph, sample, Plan(), tables, known)
     times_ms: dict[str, float] = {}
     flow: dict[str, float] = {}
     cost_us: dict[str, float] = {}

@@ -197,8 +197,9 @@ def check_compiles(
                 f"arc {arc!r}: what is stale is judged here by event time, which its rows have lost: let functions in "
                 f".apply() before it keep column {TIME!r}, or say the same age for all outputs behind {tail!r}."
             )
-    _check_gaps(spark, graph, compiler.shapes)
-    return Kept(compiler.sides, compiler.shapes, compiler.counts, code_of(graph, compiler.operator), results)
+    alone = compiler.batch_alone
+    _check_gaps(spark, graph, alone.shapes)
+    return Kept(alone.sides, alone.shapes, alone.counts, code_of(graph, compiler.operator), results)
 
 
 def _check_own_names(sources: Mapping[str, DataFrame], tables: Mapping[str, DataFrame]) -> None:

@@ -30,6 +30,7 @@ from jettison.plan.plan import Plan
 from jettison.plan.problem import Problem
 from jettison.plan.reasons import CATCHING_UP, NEWEST, READING
 from jettison.plan.refine.staleness import Fresh
+from jettison.plan.refine.window_lookahead import WindowDropResolver, unresolved
 from jettison.plan.windows.decisions import decisions_of
 from jettison.spark.checkpoint.checkpoint import Checkpoint
 from jettison.spark.checkpoint.logs import Ledger, Logged, shed_entries
@@ -42,6 +43,7 @@ from jettison.spark.ending.closing import Step, close_all
 from jettison.spark.ending.interrupts import noticed_interrupts
 from jettison.spark.ending.leaving import leave_batch
 from jettison.spark.error_text import reason_of, shown_cause, without_our_frames
+from jettison.spark.job_descriptions import described, part, query_name
 from jettison.spark.read.kafka import hint
 from jettison.spark.read.offsets import end_offsets
 from jettison.spark.read.read_limits import ReadLimits
@@ -51,9 +53,7 @@ from jettison.spark.read.source_lag import source_lags
 from jettison.spark.read.stream import is_generated, merge, split
 from jettison.spark.run.batch import BatchRunner
 from jettison.spark.run.calibration import LEAST_ROWS, assumed_profile, calibrate
-from jettison.spark.run.job_descriptions import described, part, query_name
 from jettison.spark.run.missing_plans import check_never_ran
-from jettison.spark.state.slice_state import SliceState
 from jettison.statistics.estimators import Smoothed
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample
@@ -89,7 +89,6 @@ class Run:
         shared: Iterable[str] | None,
         metrics: Metrics | None,
         live: bool,
-        slices: SliceState | None = None,
         *,
         notes: Sequence[str] = (),
         catch_up: str = SHED,
@@ -104,7 +103,7 @@ class Run:
         self._checkpoint = checkpoint
         self._runner = runner
         self._reader = reader
-        self._slices = slices
+        self._resolver = WindowDropResolver(graph)
         self._resumed = False
         known = profile or checkpoint.profile(graph)
         self._calibrated = known is not None
@@ -411,7 +410,7 @@ class Run:
                 "network %s: batch %d was planned for other operators and is planned anew", self.graph.name, batch
             )
         if logged is None and first:
-            check_never_ran(self._checkpoint, self._runner.sinks, batch)
+            check_never_ran(self._checkpoint, self._runner.sinks.outputs, batch)
         if logged is not None and logged.careful:
             self._runner.known.careful = True
         reading = self._reader.size(frame, batch) if logged is None else self._reader.again(logged, batch)
@@ -431,7 +430,10 @@ class Run:
             with part(self._spark, "calibration"):
                 self._calibrate(raw, rows)
             calibrating_s = time.monotonic() - before
+        marks = self._runner.marks(batch)
         if logged is None or not obeyed:
+            if marks is not None:
+                self._resume_fates(batch)
             now_ms = 1000 * time.monotonic()
             fresh = self._fresh(raw, reading) if self._calibrated else None
             if self._calibrated and (unknown := self.controller.groups_to_count(rows)):
@@ -442,16 +444,16 @@ class Run:
                     counted = self._runner.carefully(raw, work)
                 self.controller.groups.update(counted)
                 calibrating_s += time.monotonic() - before  # once after a start: no batch takes that
-            marks = self._marks(batch)
             held = CATCHING_UP if self._backlog.keeps_all else None
             decided = self.controller.decide(rows, now_ms, fresh=fresh, marks=marks, skipped=reading.skipped, held=held)
             would = None if self._shadow is None else self._shadow.decide(rows, interval_ms, marks, held)
             plan = self.controller.plan = of_what_was_read(self.graph, decided, reading, NEWEST if skips else READING)
             offsets = end_offsets(self._checkpoint.spark_folder, batch)
+            resolved, drops_ms = self._resolved(plan, marks, rows)
             self._checkpoint.plans.write(
                 Logged(
                     batch,
-                    plan,
+                    resolved,
                     rows,
                     offsets,
                     reading.gone,
@@ -466,14 +468,16 @@ class Run:
                 )
             )
         else:
-            plan, would = logged.plan, logged.would
+            plan, would = unresolved(logged.plan), logged.would
+            resolved, drops_ms = self._resolved(logged.plan, marks, rows)
             self.controller.resume(plan)
             if self._shadow is not None and would is not None:
                 self._shadow.resume(would, rows)
         ready = time.monotonic()
         count_shares = partial(self._with_counted_shares, raw, batch, plan, reading)
         shown = self._runner.carefully(raw, count_shares)
-        measured = self._runner.run(raw, batch, shown, rows)
+        obeyed_plan = replace(shown, drops=resolved.drops)
+        measured = self._runner.run(raw, batch, obeyed_plan, rows, marks)
         ended = time.monotonic()
         overhead_ms = self._bookkeeping_ms.get() or 0.0
         sample = BatchSample(
@@ -492,7 +496,12 @@ class Run:
             stale=reading.stale,
             topics=self._reader.lag(batch),
             values=measured.values,
-            parts_ms={**measured.parts_ms, "deciding": 1000 * (ready - began), "bookkeeping": overhead_ms},
+            parts_ms={
+                **measured.parts_ms,
+                "window drops": drops_ms,
+                "deciding": 1000 * (ready - began),
+                "bookkeeping": overhead_ms,
+            },
             plan_row=plan.row,
             failed=measured.failed,
             groups=measured.groups,
@@ -527,6 +536,12 @@ class Run:
         self._checkpoint.tidying.after(batch)
         self._listeners.tell(event)
         self._after_s = time.monotonic() - ended
+
+    def _resolved(self, plan: Plan, marks: BatchMarks | None, rows: Mapping[str, int]) -> tuple[Plan, float]:
+        """The plan with what its window drops do in this batch, and how long it took to find out, in milliseconds."""
+        began = time.perf_counter()
+        resolved = self._resolver.resolve(plan, marks, sum(rows.values()))
+        return resolved, 1000 * (time.perf_counter() - began)
 
     def _shadow_of(self, profile: Profile) -> DryRun | None:
         """Who plans in a dry run: as if it were obeyed, and learning that it was not."""
@@ -571,7 +586,7 @@ class Run:
 
         Not of sources whose shed rows somebody keeps. Of sources that cannot be passed over, old rows are dropped.
         """
-        names = self._reader.skippable - self._runner.kept_sources
+        names = self._reader.skippable - self._runner.sinks.kept_sources
         problem = Problem(self.graph, self.controller.profile, reading.rows, self.settings.budget_us)
         fixed_us = 1000 * self.controller.profile.fixed_ms
         left_us = max(0.0, self.settings.budget_us - fixed_us)
@@ -605,17 +620,15 @@ class Run:
         tell_rows(self._query, [None if raw[name] is given[name] else reading.rows[name] for name in given])
         return raw
 
-    def _marks(self, batch: int) -> BatchMarks | None:
-        """How far windows have got. After a start, what was decided about them is in the log of the batch before."""
-        if self._slices is None:
-            return None
-        if not self._resumed:
-            self._resumed = True
-            last = self._checkpoint.plan_before(batch, "what it decided about windows that are open is unknown")
-            self.controller.fates = {} if last is None else last.plan.fates
-            if self._shadow is not None and last is not None and last.would is not None:
-                self._shadow.resume(last.would, {})
-        return self._slices.marks(batch)
+    def _resume_fates(self, batch: int) -> None:
+        """After a start, what was decided about open windows is in the log of the batch before."""
+        if self._resumed:
+            return
+        self._resumed = True
+        last = self._checkpoint.plan_before(batch, "what it decided about windows that are open is unknown")
+        self.controller.fates = {} if last is None else last.plan.fates
+        if self._shadow is not None and last is not None and last.would is not None:
+            self._shadow.resume(last.would, {})
 
     def _fresh(self, raw: Mapping[str, DataFrame], reading: Reading) -> Fresh | None:
         """What of a batch is not stale, where some of it may be, there is too much of it, and there is time to look.
@@ -645,7 +658,7 @@ class Run:
 
         Not of sources whose shed rows somebody keeps.
         """
-        names = self._reader.skippable - self._runner.kept_sources
+        names = self._reader.skippable - self._runner.sinks.kept_sources
         decisions = decisions_of(self.graph)
         names = frozenset(name for name in names if decisions.by_chance(name))  # windows would be made of what is left
         names -= weighed(self.graph)  # of a record that was never looked at nobody knows whom it could stand for

@@ -44,11 +44,10 @@ from jettison.spark.run.checks import (
 from jettison.spark.run.connect import named_parts, refuse_connect
 from jettison.spark.run.known_file_systems import check_file_systems
 from jettison.spark.run.run import Run
-from jettison.spark.state.count_state import CountState
-from jettison.spark.state.join_state import JoinState
+from jettison.spark.state.opening import open_states
 from jettison.spark.state.presence import Presence
-from jettison.spark.state.slice_state import SliceState
 from jettison.spark.state.state_kinds import check_kinds, remember_kinds
+from jettison.spark.write.batch_jobs import RunSinks
 from jettison.spark.write.dead_letters import ShedSinks
 from jettison.spark.write.empty_results import EmptyResults
 from jettison.spark.write.owners import Owners
@@ -206,13 +205,10 @@ def start(
         if slice_groups(presence.graph) != slice_groups(graph):  # aggregates go on to share slices as they did
             kept = check_compiles(spark, presence.graph, frames, joined)
         graph = presence.graph
-        state = (folder.state_folder, folder.state_path)
-        joins = JoinState(spark, *state, kept.sides, presence) if kept.sides else None
-        slices = SliceState(spark, graph, *state, kept.slices, presence) if kept.slices else None
-        counts = CountState(spark, *state, kept.counts, presence) if kept.counts else None
+        states = open_states(spark, graph, folder.state_folder, folder.state_path, kept, presence)
         remember_kinds(folder.state_folder, kept.kinds)
-        runner = BatchRunner(spark, graph, chosen, joined, aside, shed_sinks, joins, slices, counts, presence)
-        runner.empty = EmptyResults(spark, chosen, kept.results)
+        run_sinks = RunSinks(graph, chosen, aside, shed_sinks, EmptyResults(spark, chosen, kept.results))
+        runner = BatchRunner(spark, graph, joined, run_sinks, states, presence)
         reader = Reader(spark, graph, folder, countable=all(is_bare(frame) for frame in frames.values()))
         owners.take()
         run = Run(
@@ -227,7 +223,6 @@ def start(
             shared,
             shown,
             live,
-            slices,
             notes=presence.notes,
             catch_up=catch_up,
             dry_run=dry_run,
