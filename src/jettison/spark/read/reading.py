@@ -11,8 +11,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from jettison.errors import SourceError
 from jettison.network.graph import Graph
-from jettison.plan.plan import Plan
-from jettison.plan.reasons import READING
 from jettison.spark.checkpoint.checkpoint import Checkpoint
 from jettison.spark.checkpoint.logs import Logged
 from jettison.spark.job_descriptions import part as described_part
@@ -37,27 +35,6 @@ class Reading:
     ends: Mapping[str, Offsets] = field(default_factory=dict)
     skipped: Mapping[str, int] = field(default_factory=dict)
     stale: Mapping[str, int] = field(default_factory=dict)
-
-
-def of_what_was_read(graph: Graph, plan: Plan, reading: Reading, why: str = READING) -> Plan:
-    """The plan with the shares that outputs get of what arrived, records passed over unread included.
-
-    Those that were stale are worth nothing. `why` is the reason where nothing else is dropped.
-    """
-    if not any(reading.skipped.values()):
-        return plan
-    delivered, worth = {}, {}
-    for output in graph.outputs:
-        above = [source.name for source in graph.sources if output.name in graph.outputs_below(source.name)]
-        read = sum(reading.rows[name] for name in above)
-        arrived = read + sum(reading.skipped.get(name, 0) for name in above)
-        fresh = arrived - sum(reading.stale.get(name, 0) for name in above)
-        share = plan.delivered.get(output.name, 1.0)
-        delivered[output.name] = share * read / arrived if arrived else share
-        if output.name in plan.worth or fresh < arrived:
-            worth[output.name] = plan.worth.get(output.name, share) * (read / fresh if fresh else 1.0)
-    why = "stale" if reading.stale == reading.skipped else why
-    return replace(plan, delivered=delivered, worth=worth, reason=plan.reason if plan.sheds else why)
 
 
 class Reader:

@@ -30,6 +30,7 @@ from jettison.plan.plan import Plan
 from jettison.plan.problem import Problem
 from jettison.plan.reasons import CATCHING_UP, NEWEST, READING
 from jettison.plan.refine.staleness import Fresh
+from jettison.plan.refine.unread import Unread
 from jettison.plan.refine.window_lookahead import WindowDropResolver, unresolved
 from jettison.plan.windows.decisions import decisions_of
 from jettison.spark.checkpoint.checkpoint import Checkpoint
@@ -47,7 +48,7 @@ from jettison.spark.job_descriptions import described, part, query_name
 from jettison.spark.read.kafka import hint
 from jettison.spark.read.offsets import end_offsets
 from jettison.spark.read.read_limits import ReadLimits
-from jettison.spark.read.reading import Reader, Reading, of_what_was_read
+from jettison.spark.read.reading import Reader, Reading
 from jettison.spark.read.relations import file_frames, reads_files, tell_rows
 from jettison.spark.read.source_lag import source_lags
 from jettison.spark.read.stream import is_generated, merge, split
@@ -336,7 +337,7 @@ class Run:
         )
 
     def _remember(self) -> None:
-        believed = self.controller.belief.believed
+        believed = self.controller.believed
         self._checkpoint.remember(self.controller.profile, self._runner.shared, believed=believed)
 
     def _log_end(self) -> None:
@@ -442,12 +443,12 @@ class Run:
                 work = partial(count_groups, self.graph, raw, rows, self._tables, known, unknown)
                 with part(self._spark, "counting groups"):
                     counted = self._runner.carefully(raw, work)
-                self.controller.groups.update(counted)
+                self.controller.learn_groups(counted)
                 calibrating_s += time.monotonic() - before  # once after a start: no batch takes that
             held = CATCHING_UP if self._backlog.keeps_all else None
-            decided = self.controller.decide(rows, now_ms, fresh=fresh, marks=marks, skipped=reading.skipped, held=held)
+            unread = Unread(reading.skipped, reading.stale, NEWEST if skips else READING)
+            plan = self.controller.decide(rows, now_ms, fresh=fresh, marks=marks, unread=unread, held=held)
             would = None if self._shadow is None else self._shadow.decide(rows, interval_ms, marks, held)
-            plan = self.controller.plan = of_what_was_read(self.graph, decided, reading, NEWEST if skips else READING)
             offsets = end_offsets(self._checkpoint.spark_folder, batch)
             resolved, drops_ms = self._resolved(plan, marks, rows)
             self._checkpoint.plans.write(
@@ -523,7 +524,7 @@ class Run:
         self._ages.delivered(max(ages, default=0.0) / 1000, ended_s=ended, cut=cut)
         self._checkpoint.ledger.write(batch, shed_entries(sample, plan, would))
         event = self._show(sample, plan)
-        on_trial = not self.controller.belief.believed
+        on_trial = not self.controller.believed
         self.controller.record(sample)
         if self._shadow is not None:
             self._shadow.record(sample)
@@ -547,7 +548,7 @@ class Run:
         """Who plans in a dry run: as if it were obeyed, and learning that it was not."""
         if not self._dry_run or not self._calibrated:
             return None
-        on_trial = not self.controller.belief.believed
+        on_trial = not self.controller.believed
         settings = replace(self.settings, shedding=True, obeyed=False)
         return DryRun(Controller(self.graph, settings, profile, guessed=on_trial))
 
@@ -569,7 +570,7 @@ class Run:
 
     def _next_bounds(self, rows: Mapping[str, int]) -> dict[str, int]:
         """How many rows of each source the next batch may read."""
-        on_trial = not self.controller.belief.believed
+        on_trial = not self.controller.believed
         unshed = self._backlog.keeps_all or on_trial  # a dry run reads what a run that sheds would: that is the rate
         profile = self.controller.profile if self._calibrated else None
         bounds = most_rows(
@@ -599,7 +600,7 @@ class Run:
     @property
     def _skips(self) -> bool:
         """Whether what is old of a backlog is skipped now: not before costs are believed."""
-        return self._backlog.skips and self.settings.shedding and self.controller.belief.believed
+        return self._backlog.skips and self.settings.shedding and self.controller.believed
 
     @property
     def _timed_sources(self) -> frozenset[str]:
@@ -626,7 +627,7 @@ class Run:
             return
         self._resumed = True
         last = self._checkpoint.plan_before(batch, "what it decided about windows that are open is unknown")
-        self.controller.fates = {} if last is None else last.plan.fates
+        self.controller.restore_fates(None if last is None else last.plan)
         if self._shadow is not None and last is not None and last.would is not None:
             self._shadow.resume(last.would, {})
 
@@ -679,9 +680,7 @@ class Run:
         found = self._runner.carefully(raw, work)
         self._calibrated = True
         self._runner.shared = found.shared
-        fates, groups = self.controller.fates, self.controller.groups
-        self.controller = Controller(self.graph, self.settings, found.profile, guessed=True)
-        self.controller.fates, self.controller.groups = fates, groups
+        self.controller.calibrated(found.profile, shedding=self.settings.shedding)
         self._shadow = self._shadow_of(found.profile)
         self._remember()
         kept = f", rows shared at {', '.join(sorted(found.shared))}" if found.shared else ""
