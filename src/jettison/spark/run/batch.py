@@ -224,6 +224,7 @@ class BatchRunner:
             if slices is not None:
                 measured.failed.update(slices.failed)
                 measured.withheld.update(slices.withheld)
+                measured.missing.update(slices.missing)
                 measured.groups.update(slices.groups)
                 measured.timeless_in.update(slices.timeless_in)
                 measured.unneeded.update(slices.unneeded)

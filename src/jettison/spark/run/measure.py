@@ -18,6 +18,7 @@ from jettison.spark.compile.drops import ALL, IDENTITY, TIME, passes
 from jettison.spark.compile.observations import observed_if_at_all, observed_within
 from jettison.spark.compile.raw_rows import dropped_raw, newest_metric
 from jettison.spark.compile.value_samples import VALUES_MASK, value_metrics, value_sample, value_samples, valued_columns
+from jettison.statistics.missing_results import MissingResults
 from jettison.statistics.samples import LATENCY_QUANTILES, FailedWindows, GroupSample, OutputSample, ValueSample
 
 _SAMPLE_MASK = 63
@@ -37,6 +38,7 @@ class Measured:
     late: dict[str, int] = field(default_factory=dict)
     failed: dict[str, FailedWindows] = field(default_factory=dict)
     withheld: dict[str, int] = field(default_factory=dict)
+    missing: dict[str, MissingResults] = field(default_factory=dict)
     parts_ms: dict[str, float] = field(default_factory=dict)
     groups: dict[str, GroupSample] = field(default_factory=dict)
     timeless_in: dict[str, int] = field(default_factory=dict)

@@ -503,6 +503,7 @@ class Run:
             windows=measured.windows,
             watermark_us=measured.watermark_us,
             withheld=measured.withheld,
+            missing=measured.missing,
             before=measured.before,
             unfit=measured.unfit,
         )

@@ -35,8 +35,10 @@ from jettison.spark.compile.observations import observed
 from jettison.spark.state.presence import Presence
 from jettison.spark.state.slice_log import SlicePart, SliceRecord, check_shape, still_wanted
 from jettison.spark.state.slice_store import Failing, SliceStore, explained, fits_driver
+from jettison.spark.windows.missing_results import Missing
 from jettison.spark.windows.slices import NEWEST, ROWS, SLICE, Shape, kept_slices, merged, number, results, sliced
 from jettison.spark.windows.unneeded_slices import unneeded
+from jettison.statistics.missing_results import MissingResults
 from jettison.statistics.samples import FailedWindows, GroupSample
 
 Inputs = Mapping[tuple[str, ...], DataFrame]
@@ -164,9 +166,11 @@ class BatchSlices:
         self._merging: dict[str, list[Future[_Merged]]] = {}
         self._began: dict[str, float] = {}
         self._failing = Failing()
+        self._missing = Missing()
         self.late = dict.fromkeys(self._members, 0)
         self.came: dict[str, int] = {}  # rows by aggregate, late ones and those without event time included
         self.failed: dict[str, FailedWindows] = {}
+        self.missing: dict[str, MissingResults] = {}  # by estimated aggregate, what was dropped with all of its rows
         self.withheld: dict[str, int] = {}  # windows by aggregate that it has not seen from their first row on
         self.newest_us: int | None = None  # of all rows that came to any aggregate
         self.timeless = 0  # the most rows without event time that came to one group
@@ -247,6 +251,7 @@ class BatchSlices:
             if name in self._began:
                 self.parts_ms[name] = 1000 * (time.perf_counter() - self._began[name])
         self.failed = self._failing.counted()
+        self.missing = self._missing.counted()
 
     def close(self) -> None:
         """Nothing of a failed batch may write on while it is repeated."""
@@ -276,7 +281,8 @@ class BatchSlices:
             base = self._bases[shape.group.name]
             context = {} if base is None else base.context
             thinned = () if base is None else base.thinned.get(member.name, ())
-            made = results(shape, member, self._read(shape, found), closing, context, thinned)
+            slices = self._read(shape, found)
+            made = results(shape, member, slices, closing, context, thinned, self._missing.watched)
             return self._failing.watched(member.name, made) if member.name in shape.failing else made
         return self._store.no_results(
             member.name,
@@ -325,7 +331,7 @@ class BatchSlices:
         self._state.saw(of, seen.get("rows") or 0)
         counts = {member: seen.get(f"late{index}") or 0 for index, member in enumerate(firsts)}
         part = None if written is None else self._part(shape, name, written, 0, of)
-        sizes = {member: group_sample(seen) for member in estimated}
+        sizes = {member: group_sample(seen, shape.group.slice_us) for member in estimated}
         sizes |= {member: named_sample(index, cells, seen) for index, (member, cells) in enumerate(named)}
         groups = {member: sample for member, sample in sizes.items() if sample is not None}
         timeless_rows, came = (seen.get(each) or 0 for each in ("timeless", "came"))
