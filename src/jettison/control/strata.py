@@ -65,8 +65,8 @@ def _filled(
 
 def _allocated(sizes: Mapping[int, float], keep: float, in_window: float) -> tuple[Shares, float]:
     """Shares of groups. Large groups are left fewer rows than they should have, half or a quarter, before small ones
-    are thinned or all are thinned alike: of 10 rows none is left in one window of 20,000, of 5 in one of 150, but of a
-    group with one row with the chance that the row is dropped.
+    are thinned: of 10 rows none is left in one window of 20,000, of 5 in one of 150, but of a group with one row as
+    often as that row is dropped. With an eighth some of the small ones go, before all are thinned alike.
 
     Of 1,000 rows in a window two groups have 960. With 70 of them kept, 40 are of other groups, which stay whole:
 
@@ -74,8 +74,8 @@ def _allocated(sizes: Mapping[int, float], keep: float, in_window: float) -> tup
     >>> [(group, round(share, 3)) for group, share in groups], others
     ([(1, 0.03), (2, 0.033)], 1.0)
     """
-    found = [allocate(sizes, keep, LEAST_ROWS / part / in_window) for part in (1, 2, 4)]
-    whole = (each for each in found if each[1] == 1.0)
+    found = [allocate(sizes, keep, LEAST_ROWS / part / in_window) for part in (1, 2, 4, 8)]
+    whole = (each for each in found[:3] if each[1] == 1.0)
     thinned = (each for each in found if each[0])
     return next(whole, None) or next(thinned, found[0])
 

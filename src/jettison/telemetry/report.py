@@ -136,7 +136,7 @@ class Report:
         if self.results_shed:
             lines.append(f"{self.results_shed:,} results of windows were dropped behind their aggregates")
         if self.rows_gone:
-            lines.append(f"{self.rows_gone:,} records were gone from Kafka before they were read")
+            lines.append(f"{self.rows_gone:,} rows were gone from their source before they were read")
         if self.rows_late:
             lines.append(
                 f"{self.rows_late:,} rows came late: their windows were closed, or partners at a join may have gone"
@@ -169,8 +169,8 @@ class Report:
 
 def _told_missing(name: str, missing: MissingResults) -> str:
     return (
-        f"aggregate {name}: at least {missing.results:,.0f} results are missing, of groups that lost every row in "
-        f"a window (with {missing.rows:,.0f} rows; both are estimated)"
+        f"aggregate {name}: results with about {missing.rows:,.0f} rows are missing, of groups that lost every row in "
+        f"a window; they are {missing.results:,.0f} or more (both estimated)"
     )
 
 

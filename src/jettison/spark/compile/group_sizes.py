@@ -20,19 +20,23 @@ from jettison.spark.compile.expression_cache import Known
 from jettison.spark.windows.slices import MORE_ROWS, ROWS, SLICE, Shape
 from jettison.statistics.samples import GroupSample
 
+MOST_SLICES = 8
+"""So many slices of a batch are told apart, for what comes to the driver is to be little."""
 _TAIL = 0.05
 """A few slices may be far away from all others."""
 
 
-def group_metrics(shape: Shape, batch_rows: int) -> list[str]:
+def group_metrics(shape: Shape, slice_rows: float) -> list[str]:
     """What is observed of new slices: all rows they stand for, and the groups that have more than a small share.
 
-    No more than twice MOST_GROUPS can have that, so that what comes to the driver is bounded.
+    No more than twice MOST_GROUPS can have that in one slice, so that what comes to the driver is bounded. `slice_rows`
+    is how many rows a slice has, as far as is known: of a batch that covers several slices, or of which a filter takes
+    many rows, fewer than it has.
     """
     size = f"({ROWS} + coalesce({MORE_ROWS}, 0D))"
     if not shape.group.by:
         return [f"sum({size}) AS group_rows"]
-    return _metrics(size, group_hash([quoted(name) for name in shape.group.by]), SLICE, batch_rows)
+    return _metrics(size, group_hash([quoted(name) for name in shape.group.by]), SLICE, slice_rows)
 
 
 def named_metrics(number: int, cells: Cells) -> list[str]:
@@ -69,15 +73,15 @@ def count_groups(
             keys = (f"{group} AS _jt_group", f"{at} - pmod({at}, {size_us}L) AS {SLICE}")
             counted = compiler.operator(aggregate.inputs[0]).groupBy(*map(F.expr, keys))
             sizes = counted.agg(F.expr(f"count(1) AS {ROWS}"))
-            metrics = _metrics(f"double({ROWS})", "_jt_group", SLICE, sum(rows.values()))
+            metrics = _metrics(f"double({ROWS})", "_jt_group", SLICE, sum(rows.values()) / MOST_SLICES)
             row = sizes.agg(*map(F.expr, metrics)).first()
             sample = None if row is None else group_sample(row.asDict(), size_us)
             found |= {} if sample is None else {aggregate.name: sample}
     return found
 
 
-def _metrics(size: str, group: str, slice_: str, batch_rows: int) -> list[str]:
-    least = max(1.0, batch_rows / (2 * MOST_GROUPS))
+def _metrics(size: str, group: str, slice_: str, slice_rows: float) -> list[str]:
+    least = max(1.0, slice_rows / (2 * MOST_GROUPS))
     # in an array, so that a number that changes is no reason to compile anew; as a text, which an observation can hold
     large = f"{size} >= {changing(f'{least}D', ROWS)}"
     told = f"collect_list(IF({large}, concat({group}, ':', round({size}, 1)), NULL))"

@@ -30,6 +30,7 @@ from jettison.spark.compile.expression_cache import Known
 from jettison.spark.compile.raw_rows import dropped_raw, is_parsed
 from jettison.spark.compile.value_samples import sample_mask, valued_columns
 from jettison.spark.error_text import failed_at, reason_of
+from jettison.spark.guard.care_period import CarePeriod
 from jettison.spark.guard.careful import Rejecting, unfit_rows, with_care
 from jettison.spark.guard.isolate import is_of_rows
 from jettison.spark.run.job_descriptions import part
@@ -79,6 +80,7 @@ class BatchRunner:
         self._estimated = [each for each in graph.aggregates if each.estimated]
         self.shared: frozenset[str] = frozenset()
         self.known = Known()
+        self._care = CarePeriod()
         self.empty: EmptyResults | None = None
         self._compiler: Compiler | None = None  # of the last attempt at a batch
         self._batch: int | None = None
@@ -108,6 +110,9 @@ class BatchRunner:
         """Write every output of a batch; rows on which expressions fail are rejected."""
         self.begin(batch)
         measured = self.carefully(raw, lambda: self._run(raw, batch, plan, rows))
+        if any(rows.values()):
+            rejected = sum(measured.unfit.values())
+            self.known.careful = self._care.goes_on(careful=self.known.careful, rejected=rejected)
         if self.empty is not None:
             self.empty.write(batch)
         return measured

@@ -30,7 +30,7 @@ from jettison.plan.refine.thinning import GroupShares, thinned_after
 from jettison.plan.windows.group_gaps import named_groups
 from jettison.spark.checkpoint.small_files import Folder
 from jettison.spark.compile.drops import TIME
-from jettison.spark.compile.group_sizes import group_metrics, group_sample, named_metrics, named_sample
+from jettison.spark.compile.group_sizes import MOST_SLICES, group_metrics, group_sample, named_metrics, named_sample
 from jettison.spark.compile.observations import observed
 from jettison.spark.state.presence import Presence
 from jettison.spark.state.slice_log import SlicePart, SliceRecord, check_shape, still_wanted
@@ -46,6 +46,8 @@ Inputs = Mapping[tuple[str, ...], DataFrame]
 
 _FEW = 20_000
 """So many slices come to the driver."""
+_MOST_SPREAD = 32
+"""Groups are not told apart more finely than as if a batch had so many slices: a stream may jump."""
 _COUNTABLE = 200_000
 """Of so many slices it is counted how many rows no kept window needs. Early drops leave few of those."""
 
@@ -95,6 +97,8 @@ class SliceState:
         self.store = SliceStore(spark, folder, path, shapes, threads=2, called="jettison-slices", folders=folders)
         self.of_late: dict[tuple[str, ...], int] = {}
         """How many slices the rows that come to some aggregates made of late, in this run."""
+        self.slice_rows: dict[tuple[str, ...], float] = {}
+        """How many rows come to some estimated aggregates in a slice, of late, dropped ones included."""
         self._checked: set[str] = set()
         for name, shape in shapes.items():
             if presence is None or any(presence.keeps(member.name) for member in shape.group.members):
@@ -316,7 +320,8 @@ class BatchSlices:
         others = [f"max({NEWEST}) AS newest", f"sum({ROWS}) AS came", timeless, *late]
         estimated = [member for member in of if self._members[member][0].estimated]
         named = [(member, self._state.named[member]) for member in of if member in self._state.named]
-        others += group_metrics(shape, self.batch_rows) if estimated else []
+        slice_rows = max(self._state.slice_rows.get(of, self.batch_rows), self.batch_rows / _MOST_SPREAD)
+        others += group_metrics(shape, slice_rows) if estimated else []
         others += [metric for index, (_, cells) in enumerate(named) for metric in named_metrics(index, cells)]
         dropping = [member for member in of if self._counts_unneeded(member, of)]
         others += [
@@ -334,6 +339,9 @@ class BatchSlices:
         sizes = {member: group_sample(seen, shape.group.slice_us) for member in estimated}
         sizes |= {member: named_sample(index, cells, seen) for index, (member, cells) in enumerate(named)}
         groups = {member: sample for member, sample in sizes.items() if sample is not None}
+        told = next((groups[member] for member in estimated if member in groups), None)
+        if told is not None and told.span_us is not None:
+            self._state.slice_rows[of] = told.rows / max(1.0, min(MOST_SLICES, told.span_us / shape.group.slice_us))
         timeless_rows, came = (seen.get(each) or 0 for each in ("timeless", "came"))
         lost = {member: seen.get(f"lost{index}") or 0 for index, member in enumerate(dropping)}
         context = {each: observed_context(place, seen) for place, each in enumerate(shape.contexts)}
