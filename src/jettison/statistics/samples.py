@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from jettison.statistics.arrival import TopicSample
+from jettison.statistics.missing_results import MissingResults
 
 
 @dataclass(frozen=True)
@@ -29,10 +30,12 @@ class ValueSample:
 class GroupSample:
     """The rows that came to an aggregate, those that were dropped included as far as can be told, and of its large
     groups how many each has, by a hash of the group; of groups that `QoS(gaps=...)` names, by the number of the name,
-    and as counted behind drops."""
+    and as counted behind drops. `span_us` is the event time that these rows cover, stragglers left out; None where
+    nobody looked."""
 
     rows: float
     sizes: Mapping[int, float]
+    span_us: float | None = None
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,7 @@ class Measured:
     late: Mapping[str, int] = field(default_factory=dict)
     failed: Mapping[str, FailedWindows] = field(default_factory=dict)
     withheld: Mapping[str, int] = field(default_factory=dict)
+    missing: Mapping[str, MissingResults] = field(default_factory=dict)
     groups: Mapping[str, GroupSample] = field(default_factory=dict)
     timeless_in: Mapping[str, int] = field(default_factory=dict)
     unneeded: Mapping[str, int] = field(default_factory=dict)
@@ -87,11 +91,12 @@ class BatchSample:
     `gone` those that a source had lost before, `late` the rows that came behind the watermark: by join of streams those
     whose partners may have gone, by aggregate those whose windows were closed, which are left out; `failed`, by
     aggregate, the windows on which a function of the user's own threw; `withheld` those that it has not seen from their
-    first row on. `groups` tells, by estimated aggregate, which
-    groups are large, and how large those are that have gaps of their own. `values` tells, by "operator.column", how
-    values that outputs are valued by are spread behind the drops, `before`, by arc, how they are spread before a drop
-    there. `delivered` and `worth` are, by output, the share of tuples and of what they are worth that passed the drops,
-    as counted (see `plan.counted`); an output is missing where only the plan's word is known.
+    first row on; `missing`, by estimated aggregate, the results of which every row was dropped. `groups` tells, by
+    estimated aggregate, which groups are large, and how large those are that have gaps of their own. `values` tells,
+    by "operator.column", how values that outputs are valued by are spread behind the drops,
+    `before`, by arc, how they are spread before a drop there. `delivered` and `worth` are, by output, the share of
+    tuples and of what they are worth that passed the drops, as counted (see `plan.counted`); an output is missing where
+    only the plan's word is known.
     In a dry run `would` tells, by arc, how many rows would have reached a drop and how many it would have taken,
     `would_deliver` the share of each output that would have come through.
     By aggregate, `timeless_in` counts the rows without an event time that came to it, `unneeded` those of which no
@@ -130,3 +135,4 @@ class BatchSample:
     delivered: Mapping[str, float] = field(default_factory=dict)
     worth: Mapping[str, float] = field(default_factory=dict)
     withheld: Mapping[str, int] = field(default_factory=dict)
+    missing: Mapping[str, MissingResults] = field(default_factory=dict)

@@ -79,6 +79,7 @@ class BatchEvent:
             "skipped": dict(sample.skipped),
             "late": dict(sample.late),
             "rejected": {**sample.rejected, **sample.unfit},
+            "missing_result_rows": {name: each.rows for name, each in sample.missing.items()},
             "arcs": {arc: {"came": came, "passed": passed} for arc, (came, passed) in sample.arcs.items()},
             "dropped": dict(self.dropped),
             "outputs": outputs,

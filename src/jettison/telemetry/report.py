@@ -12,6 +12,7 @@ from jettison.plan.plan import Plan
 from jettison.statistics.account import Account, summed
 from jettison.statistics.arrival import TopicSample
 from jettison.statistics.latency import LatencyHistogram
+from jettison.statistics.missing_results import MissingResults
 from jettison.statistics.samples import BatchSample, FailedWindows
 from jettison.telemetry.events import BatchEvent, batch_event
 
@@ -91,6 +92,13 @@ class Report:
 
     unfit: Mapping[str, int] = field(default_factory=dict)
     """By operator: rows that it rejected, as one of its expressions failed on them."""
+    missing: Mapping[str, MissingResults] = field(default_factory=dict)
+
+    @property
+    def results_missing(self) -> float:
+        """Results of estimated windows that did not come, as all rows of a group were dropped in a window: at least so
+        many, as estimated from the results that came."""
+        return sum(each.results for each in self.missing.values())
 
     @property
     def rows_unfit(self) -> int:
@@ -128,7 +136,7 @@ class Report:
         if self.results_shed:
             lines.append(f"{self.results_shed:,} results of windows were dropped behind their aggregates")
         if self.rows_gone:
-            lines.append(f"{self.rows_gone:,} records were gone from Kafka before they were read")
+            lines.append(f"{self.rows_gone:,} rows were gone from their source before they were read")
         if self.rows_late:
             lines.append(
                 f"{self.rows_late:,} rows came late: their windows were closed, or partners at a join may have gone"
@@ -137,6 +145,7 @@ class Report:
             lines.append(f"aggregate {name}: {each.windows:,} windows failed, their value is null ({each.reason})")
         for name, count in self.withheld.items():
             lines.append(f"aggregate {name}: {count:,} windows withheld, which it has not seen from the first row on")
+        lines += [_told_missing(name, each) for name, each in self.missing.items() if each.results >= 0.5]
         lines += self.notes
         for name, count in self.unfit.items():
             lines.append(
@@ -156,6 +165,13 @@ class Report:
         if self.infeasible:
             lines.append(f"cannot keep up: {self.infeasible}")
         return "\n".join(lines)
+
+
+def _told_missing(name: str, missing: MissingResults) -> str:
+    return (
+        f"aggregate {name}: results with about {missing.rows:,.0f} rows are missing, of groups that lost every row in "
+        f"a window; they are {missing.results:,.0f} or more (both estimated)"
+    )
 
 
 def _shown(latency_ms: float | None) -> str:
@@ -179,6 +195,7 @@ class Totals:
     topics: dict[str, TopicSample] = field(default_factory=dict)
     failed: dict[str, FailedWindows] = field(default_factory=dict)
     withheld: dict[str, int] = field(default_factory=dict)
+    missing: dict[str, MissingResults] = field(default_factory=dict)
     notes: Sequence[str] = ()
     slowest_ms: float = 0.0
     over_budget: int = 0
@@ -224,6 +241,8 @@ class Totals:
             self.failed[name] = FailedWindows(before.windows + each.windows, before.reason)
         for name, count in sample.withheld.items():
             self.withheld[name] = self.withheld.get(name, 0) + count
+        for name, without in sample.missing.items():
+            self.missing[name] = self.missing.get(name, MissingResults()) + without
         self.slowest_ms = max(self.slowest_ms, sample.duration_ms)
         self.over_budget += found.over_budget
         self._would_shed += sum(shed for _, shed in sample.would.values())
@@ -303,4 +322,5 @@ class Totals:
             dict(self.withheld),
             tuple(self.notes),
             dict(self.unfit),
+            dict(self.missing),
         )

@@ -44,6 +44,8 @@ class Logged:
     """The identity of the network that it was made for; plans from before that was written have none."""
     careful: bool = False
     """Whether rows on which expressions fail were being rejected already: a repeated batch rejects the same ones."""
+    keeps_state: bool = False
+    """Whether its network has windows or joins of streams, which keep state."""
 
 
 _RESTORE_PLAN = (
@@ -66,7 +68,7 @@ class PlanLog:
         content = {"batch": logged.batch, "rows": dict(logged.rows), "plan": logged.plan.to_dict()}
         content["offsets"] = list(logged.offsets)
         content |= {"network": logged.network} if logged.network else {}
-        content |= {"careful": True} if logged.careful else {}
+        content |= {name: True for name in ("careful", "keeps_state") if getattr(logged, name)}
         kafka = {"gone": logged.gone, "ids": logged.ids, "begins": logged.begins, "ends": logged.ends}
         kafka |= {"skipped": logged.skipped, "stale": logged.stale}
         content |= {name: value for name, value in kafka.items() if value}
@@ -82,9 +84,17 @@ class PlanLog:
             kafka = {name: content.get(name, {}) for name in ("gone", "ids", "begins", "ends", "skipped", "stale")}
             plan, offsets = Plan.from_dict(content["plan"]), tuple(content["offsets"])
             would = None if "would" not in content else Plan.from_dict(content["would"])
-            network, careful = content.get("network", ""), bool(content.get("careful", False))
+            careful, keeps_state = (bool(content.get(name, False)) for name in ("careful", "keeps_state"))
             return Logged(
-                content["batch"], plan, content["rows"], offsets, **kafka, would=would, network=network, careful=careful
+                content["batch"],
+                plan,
+                content["rows"],
+                offsets,
+                **kafka,
+                would=would,
+                network=content.get("network", ""),
+                careful=careful,
+                keeps_state=keeps_state,
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             remedy = _RESTORE_PLAN.format(batch=batch)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
@@ -19,7 +20,10 @@ from jettison.spark.read.kafka import hint, read_between
 from jettison.spark.read.kafka_admin import Watch
 from jettison.spark.read.offsets import KafkaBatch, Offsets, batch_offsets, is_kafka, kafka_batch, rows_between
 from jettison.spark.read.stream import count_rows
+from jettison.spark.read.vanished_files import vanished_files
 from jettison.statistics.arrival import TopicSample
+
+_log = logging.getLogger("jettison")
 
 
 @dataclass(frozen=True)
@@ -140,8 +144,9 @@ class Reader:
             skipped={**reading.skipped, name: reading.skipped.get(name, 0) + reading.rows[name] - left},
         )
 
-    def again(self, logged: Logged, batch: int) -> Reading:
-        """What a batch that is repeated reads: what it read before, less the records of topics that are others now."""
+    def again(self, logged: Logged, batch: int, frame: DataFrame) -> Reading:
+        """What a batch that is repeated reads: what it read before, less the records of topics that are others now, and
+        less the rows of files that have vanished."""
         rows, gone = dict(logged.rows), dict(logged.gone)
         begins, ends = dict(logged.begins), dict(logged.ends)
         offsets = self._offsets(batch) or {}
@@ -158,7 +163,34 @@ class Reader:
             gone[name] = gone.get(name, 0) + kafka_batch(begin, missing).rows
             rows[name] = rows.get(name, 0) - kafka_batch(begin, missing).rows
             begins[name], ends[name] = {**begin, **missing}, end  # nothing of them; the next batch finds them anew
+        for name, count in self._vanished(logged, batch, frame).items():
+            gone[name] = gone.get(name, 0) + count
+            rows[name] = rows.get(name, 0) - count
         return Reading(rows, gone, logged.ids, begins, ends, logged.skipped, logged.stale)
+
+    def _vanished(self, logged: Logged, batch: int, frame: DataFrame) -> dict[str, int]:
+        """By source that reads files, rows of a batch that are gone with their files since it first ran."""
+        names = [source.name for source in self._graph.sources]
+        folder, found = self._checkpoint.spark_folder, dict[str, list[str]]()
+        for index, (start, end) in enumerate(batch_offsets(folder, batch, len(names)) or ()):
+            files = vanished_files(self._spark, folder, index, start, end)
+            found |= {names[index]: files} if files else {}
+        if not found:
+            return {}
+        left = self._counted(frame)
+        gone = {name: max(0, logged.rows.get(name, 0) - left[name]) for name in found}
+        for name, files in found.items():
+            _log.warning(
+                "source %r: %d files of batch %d, which is repeated, are gone, and with them %s of its %s rows "
+                "(%s ...): results are without them",
+                name,
+                len(files),
+                batch,
+                f"{gone[name]:,}",
+                f"{logged.rows.get(name, 0):,}",
+                files[0],
+            )
+        return gone
 
     def _kafka(self, name: str, batch: int, spark_start: Any, spark_end: Any) -> Reading | None:
         """What a batch reads of one source on Kafka; None where its offsets cannot be read."""

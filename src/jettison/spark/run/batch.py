@@ -25,6 +25,7 @@ from jettison.spark.compile.isolation import set_failing_rows_aside
 from jettison.spark.compile.raw_rows import dropped_raw, is_parsed
 from jettison.spark.compile.value_samples import sample_mask
 from jettison.spark.error_text import reason_of
+from jettison.spark.guard.care_period import CarePeriod
 from jettison.spark.guard.careful import Rejecting, unfit_rows, with_care
 from jettison.spark.guard.isolate import is_of_rows
 from jettison.spark.job_descriptions import part
@@ -66,6 +67,7 @@ class BatchRunner:
         self._slices = next((state for state in states if isinstance(state, SliceState)), None)
         self.shared: frozenset[str] = frozenset()
         self.known = Known()
+        self._care = CarePeriod()
         self._compiler: Compiler | None = None  # of the last attempt at a batch
         self._batch: int | None = None
         jobs = len(graph.outputs) + len(sinks.on_shed.sinks)
@@ -88,6 +90,9 @@ class BatchRunner:
         session = next(iter(raw.values())).sparkSession
         opened = OpenedBatch(batch, session, plan, sum(rows.values()), marks or self.marks(batch))
         measured = self.carefully(raw, lambda: self._attempt(raw, opened, rows))
+        if opened.rows:
+            rejected = sum(measured.unfit.values())
+            self.known.careful = self._care.goes_on(careful=self.known.careful, rejected=rejected)
         if self.sinks.empty is not None:
             self.sinks.empty.write(batch)
         return measured

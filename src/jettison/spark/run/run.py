@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import tempfile
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,8 +19,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 from jettison.control.catch_up import SHED, UNBOUNDED, Backlog, most_rows
 from jettison.control.dry_run import DryRun
 from jettison.control.loop import LEAST_READ_SHARE, Controller, Settings
-from jettison.errors import JettisonError, SessionError, SinkError, SourceError, StartError
+from jettison.errors import CheckpointError, JettisonError, SessionError, SinkError, SourceError, StartError
 from jettison.network.calls import checked_call
+from jettison.network.event_time.coverage import keeping
 from jettison.network.event_time.watermarks import BatchMarks
 from jettison.network.graph import Graph
 from jettison.network.identity.lineage_hash import network_identity
@@ -41,6 +43,7 @@ from jettison.spark.compile.group_sizes import count_groups
 from jettison.spark.compile.quality import with_counted_shares
 from jettison.spark.ending.alive import end_query, failure_of, in_trigger, query_active, session_alive, wait_for_end
 from jettison.spark.ending.closing import Step, close_all
+from jettison.spark.ending.full_disk import full_disk
 from jettison.spark.ending.interrupts import noticed_interrupts
 from jettison.spark.ending.leaving import leave_batch
 from jettison.spark.error_text import reason_of, shown_cause, without_our_frames
@@ -365,11 +368,19 @@ class Run:
         damage = checksum_fault(f"{detail} {error}")
         if damage is not None:
             return damage
+        again = f"start again with checkpoint {self._checkpoint.path!r}."
+        temporary = self._spark.conf.get("spark.local.dir", None) or tempfile.gettempdir()
+        places = {"the checkpoint": self._checkpoint.path, "Spark's temporary folder": temporary}
+        full = full_disk(f"{detail} {error}", places)
+        if full is not None:
+            return CheckpointError(
+                f"network {self.graph.name!r} stopped: {full} The batch is not committed: then {again}"
+            )
         on_kafka = any(source.kafka is not None for source in self.graph.sources)
         advice = hint(f"{detail} {error}") if on_kafka else ""
         return SourceError(
             f"network {self.graph.name!r} stopped: {detail}{' ' if advice else ''}{advice} Sources: {names}. The batch "
-            f"is not committed: mend the cause and start again with checkpoint {self._checkpoint.path!r}."
+            f"is not committed: mend the cause and {again}"
         )
 
     def _on_batch(self, frame: DataFrame, batch: int) -> None:
@@ -414,7 +425,7 @@ class Run:
             check_never_ran(self._checkpoint, self._runner.sinks.outputs, batch)
         if logged is not None and logged.careful:
             self._runner.known.careful = True
-        reading = self._reader.size(frame, batch) if logged is None else self._reader.again(logged, batch)
+        reading = self._reader.size(frame, batch) if logged is None else self._reader.again(logged, batch, frame)
         if self._calibrated:
             self._judge_backlog(reading.rows)
         skips = False
@@ -466,6 +477,7 @@ class Run:
                     would,
                     self._identity,
                     self._runner.known.careful,
+                    bool(keeping(self.graph)),
                 )
             )
         else:
@@ -513,6 +525,7 @@ class Run:
             windows=measured.windows,
             watermark_us=measured.watermark_us,
             withheld=measured.withheld,
+            missing=measured.missing,
             before=measured.before,
             unfit=measured.unfit,
         )

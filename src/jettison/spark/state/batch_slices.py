@@ -30,6 +30,7 @@ from jettison.spark.state.operator_state import OpenedBatch, Progress, StateMeas
 from jettison.spark.state.slice_log import SlicePart, SliceRecord
 from jettison.spark.state.slice_store import Failing, explained
 from jettison.spark.state.slice_writer import Merged, Sliced, SliceWriter, Written
+from jettison.spark.windows.missing_results import Missing
 from jettison.spark.windows.slices import SLICE, Shape, number, results
 from jettison.statistics.samples import Measured
 
@@ -54,6 +55,7 @@ class BatchSlices:
         self._merging: dict[str, list[Future[Merged]]] = {}
         self._began: dict[str, float] = {}
         self._failing = Failing()
+        self._missing = Missing()
         self._withheld: dict[str, int] = {}  # windows by aggregate that it has not seen from their first row on
         self._measured = StateMeasured()
 
@@ -129,6 +131,7 @@ class BatchSlices:
             late=late,
             failed=self._failing.counted(),
             withheld=self._withheld,
+            missing=self._missing.counted(),
             groups={member: sample for each in written for member, sample in each.groups.items()},
             timeless_in={member: each.timeless for each in written for member in each.of},
             unneeded={member: count for each in written for member, count in each.unneeded.items()},
@@ -167,7 +170,8 @@ class BatchSlices:
             base = self._bases[shape.group.name]
             context = {} if base is None else base.context
             thinned = () if base is None else base.thinned.get(member.name, ())
-            made = results(shape, member, self._writer.read(shape, found), closing, context, thinned)
+            slices = self._writer.read(shape, found)
+            made = results(shape, member, slices, closing, context, thinned, self._missing.watched)
             return self._failing.watched(member.name, made) if member.name in shape.failing else made
         session = self._batch.session
         return self._store.no_results(

@@ -15,7 +15,7 @@ from jettison.network.graph import Graph
 from jettison.network.operators import Aggregate, Select, Source, Where, WithColumns, computed
 from jettison.network.windows.estimate_context import Context, context_metrics, observed_context
 from jettison.plan.drops.window import Cells, Fate
-from jettison.spark.compile.group_sizes import group_metrics, group_sample, named_metrics, named_sample
+from jettison.spark.compile.group_sizes import MOST_SLICES, group_metrics, group_sample, named_metrics, named_sample
 from jettison.spark.compile.observations import observed
 from jettison.spark.state.operator_state import OpenedBatch
 from jettison.spark.state.presence import Presence
@@ -27,6 +27,8 @@ from jettison.statistics.samples import GroupSample
 
 _FEW = 20_000
 """So many slices come to the driver."""
+_MOST_SPREAD = 32
+"""Groups are not told apart more finely than as if a batch had so many slices: a stream may jump."""
 _COUNTABLE = 200_000
 """Of so many slices it is counted how many rows no kept window needs. Early drops leave few of those."""
 
@@ -58,7 +60,8 @@ class Merged:
 @dataclass(frozen=True)
 class Sliced:
     """What is sliced in a run, and where slices are kept. `recent` has, by aggregates that get the same rows, how many
-    slices these made of late; `named` the groups that have gaps of their own."""
+    slices these made of late, `slice_rows`, of estimated ones, how many rows a slice has, dropped ones included;
+    `named` the groups that have gaps of their own."""
 
     graph: Graph
     shapes: Mapping[str, Shape]
@@ -66,6 +69,13 @@ class Sliced:
     named: Mapping[str, Cells]
     presence: Presence | None = None
     recent: dict[tuple[str, ...], int] = field(default_factory=dict)
+    slice_rows: dict[tuple[str, ...], float] = field(default_factory=dict)
+
+    def saw_groups(self, of: tuple[str, ...], slice_us: int, groups: Iterable[GroupSample]) -> None:
+        """Remember how many rows a slice has, as far as groups of estimated aggregates tell."""
+        told = next((each for each in groups if each.span_us is not None), None)
+        if told is not None and told.span_us is not None:
+            self.slice_rows[of] = told.rows / max(1.0, min(MOST_SLICES, told.span_us / slice_us))
 
     def saw(self, of: tuple[str, ...], slices: int) -> None:
         """Remember how many slices a batch made; after a quiet one, not much fewer are expected."""
@@ -99,6 +109,9 @@ class SliceWriter:
         seen, written = self._write(shape, name, sliced(shape, rows), kept, metrics, needed, few=few)
         self._sliced.saw(of, seen.get("rows") or 0)
         part = None if written is None else self._part(shape, name, written, 0, of)
+        groups = self._groups(shape, of, seen)
+        estimated = [groups[member] for member in of if member in groups and self._members[member].estimated]
+        self._sliced.saw_groups(of, shape.group.slice_us, estimated)
         context = {each: observed_context(place, seen) for place, each in enumerate(shape.contexts)}
         return Written(
             name,
@@ -108,7 +121,7 @@ class SliceWriter:
             late={member: seen.get(f"late{index}") or 0 for index, member in enumerate(firsts)},
             timeless=seen.get("timeless") or 0,
             came=seen.get("came") or 0,
-            groups=self._groups(of, seen),
+            groups=groups,
             unneeded={member: seen.get(f"lost{index}") or 0 for index, member in enumerate(lost)},
             context={each: value for each, value in context.items() if value is not None},
         )
@@ -142,11 +155,13 @@ class SliceWriter:
     def _group_metrics(self, shape: Shape, of: tuple[str, ...]) -> list[str]:
         """How large groups are, where aggregates are estimated, or groups have gaps of their own."""
         estimated = any(self._members[member].estimated for member in of)
-        found = group_metrics(shape, self._batch.rows) if estimated else []
+        rows = self._batch.rows
+        slice_rows = max(self._sliced.slice_rows.get(of, rows), rows / _MOST_SPREAD)
+        found = group_metrics(shape, slice_rows) if estimated else []
         return [*found, *(each for index, (_, cells) in self._named(of) for each in named_metrics(index, cells))]
 
-    def _groups(self, of: tuple[str, ...], seen: Mapping[str, Any]) -> dict[str, GroupSample]:
-        sizes = {member: group_sample(seen) for member in of if self._members[member].estimated}
+    def _groups(self, shape: Shape, of: tuple[str, ...], seen: Mapping[str, Any]) -> dict[str, GroupSample]:
+        sizes = {member: group_sample(seen, shape.group.slice_us) for member in of if self._members[member].estimated}
         sizes |= {member: named_sample(index, cells, seen) for index, (member, cells) in self._named(of)}
         return {member: sample for member, sample in sizes.items() if sample is not None}
 
