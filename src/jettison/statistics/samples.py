@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from jettison.statistics.arrival import TopicSample
 from jettison.statistics.missing_results import MissingResults
+from jettison.statistics.records import Records
 
 
 @dataclass(frozen=True)
@@ -136,3 +137,25 @@ class BatchSample:
     worth: Mapping[str, float] = field(default_factory=dict)
     withheld: Mapping[str, int] = field(default_factory=dict)
     missing: Mapping[str, MissingResults] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, batch: int, started_ms: float, interval_ms: float, records: Records, measured: Measured | None = None
+    ) -> BatchSample:
+        """The sample of a batch that read these records, and of which this was measured; other fields are set by
+        `replace`.
+
+        >>> BatchSample.of(7, 0.0, 1000.0, Records({"s": 5}, skipped={"s": 2}), Measured(late={"w": 1})).skipped
+        {'s': 2}
+        """
+        return cls(
+            batch,
+            started_ms,
+            interval_ms,
+            0.0,
+            records.rows,
+            gone=records.gone,
+            skipped=records.skipped,
+            stale=records.stale,
+            **vars(measured or Measured()),
+        )

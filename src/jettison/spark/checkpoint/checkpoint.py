@@ -118,6 +118,11 @@ class Checkpoint:
             )
         return last
 
+    def next_batch(self) -> int:
+        """The batch that comes after the last that Spark has committed."""
+        committed = [int(name) for name in self.spark_folder.names("commits") if name.isdigit()]
+        return max(committed, default=-1) + 1
+
     def was_begun(self, batch: int) -> bool:
         """Whether Spark had begun a batch before this start."""
         return batch <= self._begun

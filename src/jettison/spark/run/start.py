@@ -43,6 +43,7 @@ from jettison.spark.run.checks import (
 )
 from jettison.spark.run.connect import named_parts, refuse_connect
 from jettison.spark.run.known_file_systems import check_file_systems
+from jettison.spark.run.parts import RunOptions, RunParts
 from jettison.spark.run.run import Run
 from jettison.spark.state.opening import open_states
 from jettison.spark.state.presence import Presence
@@ -212,20 +213,8 @@ def start(
         reader = Reader(spark, graph, folder, countable=all(is_bare(frame) for frame in frames.values()))
         owners.take()
         run = Run(
-            spark,
-            graph,
-            runner,
-            reader,
-            joined,
-            settings,
-            folder,
-            profile,
-            shared,
-            shown,
-            live,
-            notes=presence.notes,
-            catch_up=catch_up,
-            dry_run=dry_run,
+            RunParts(spark, graph, settings, folder, reader, runner, joined),
+            RunOptions(profile, shared, shown, live, presence.notes, catch_up, dry_run),
         )
         run.begin(frames)
         remember(run)
