@@ -14,8 +14,8 @@ from jettison.network import Graph
 from jettison.network.windows.slice_groups import slice_groups
 from jettison.plan.plan import Plan
 from jettison.plan.refine.window_lookahead import WindowDropResolver
+from jettison.spark.batch.runner import BatchRunner
 from jettison.spark.checkpoint.small_files import LocalFolder
-from jettison.spark.run.batch import BatchRunner
 from jettison.spark.run.checks import check_compiles
 from jettison.spark.state.opening import open_states
 from jettison.spark.state.presence import Presence

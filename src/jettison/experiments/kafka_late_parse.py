@@ -19,8 +19,8 @@ from jettison.experiments.support.workload import taxi_network
 from jettison.network.kafka import Kafka
 from jettison.plan.drops.random import Random
 from jettison.plan.plan import Plan
+from jettison.spark.batch.runner import BatchRunner
 from jettison.spark.read.kafka import read_between
-from jettison.spark.run.batch import BatchRunner
 from jettison.spark.run.session import local_session
 from jettison.spark.write.batch_jobs import RunSinks
 from jettison.spark.write.sinks import FormatSink

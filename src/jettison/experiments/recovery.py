@@ -25,10 +25,10 @@ from typing import Any
 from jettison.experiments.harness import Result, Say
 from jettison.network.declare import Network
 from jettison.network.qos import QoS
+from jettison.spark.batch.runner import BatchRunner
 from jettison.spark.checkpoint.logs import Logged, PlanLog
 from jettison.spark.checkpoint.small_files import LocalFolder
 from jettison.spark.read.generator import generate, generated
-from jettison.spark.run.batch import BatchRunner
 from jettison.spark.run.checks import check_compiles
 from jettison.spark.run.session import local_session
 from jettison.spark.run.start import start

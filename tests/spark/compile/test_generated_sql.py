@@ -26,11 +26,11 @@ from jettison.plan.drops.window import Fate, Resolved, Window
 from jettison.plan.plan import Plan
 from jettison.plan.windows.fates import Schedule, Segment, kept
 from jettison.plan.windows.need_bits import needed_bits
+from jettison.spark.batch.measure import output_metrics
 from jettison.spark.compile import drops, group_sizes, pairs, raw_rows
 from jettison.spark.compile.drops import IDENTITY, TIME, keeps
 from jettison.spark.compile.expression_cache import Known
 from jettison.spark.compile.value_samples import value_metrics
-from jettison.spark.run.measure import output_metrics
 from jettison.spark.windows import count_slices, slices
 
 pytestmark = pytest.mark.spark

@@ -21,12 +21,12 @@ from jettison.plan.drops.by_key import ByKey
 from jettison.plan.drops.random import Random
 from jettison.plan.drops.semantic import Semantic
 from jettison.plan.plan import Plan
+from jettison.spark.batch.calibration import calibrate
+from jettison.spark.batch.runner import BatchRunner
 from jettison.spark.checkpoint.small_files import LocalFolder
 from jettison.spark.compile.drops import keeps
 from jettison.spark.compile.expression_cache import Known
 from jettison.spark.compile.raw_rows import dropped_raw, parsed
-from jettison.spark.run.batch import BatchRunner
-from jettison.spark.run.calibration import calibrate
 from jettison.spark.run.checks import check_compiles
 from jettison.spark.run.run import Run
 from jettison.spark.state.join_state import JoinState

@@ -24,8 +24,8 @@ from jettison.plan.plan import Plan
 from jettison.plan.refine.window_lookahead import WindowDropResolver
 from jettison.plan.windows.decisions import decisions_of
 from jettison.plan.windows.fates import keep
+from jettison.spark.batch.runner import BatchRunner
 from jettison.spark.checkpoint.small_files import LocalFolder
-from jettison.spark.run.batch import BatchRunner
 from jettison.spark.run.checks import check_compiles
 from jettison.spark.state.join_state import JoinState
 from jettison.spark.state.slice_state import SliceState

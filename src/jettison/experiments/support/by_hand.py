@@ -13,8 +13,8 @@ from typing import Any
 from jettison.network.declare import Network
 from jettison.plan.plan import Plan
 from jettison.plan.refine.window_lookahead import WindowDropResolver
+from jettison.spark.batch.runner import BatchRunner
 from jettison.spark.checkpoint.small_files import LocalFolder
-from jettison.spark.run.batch import BatchRunner
 from jettison.spark.run.checks import check_compiles
 from jettison.spark.state.slice_state import SliceState
 from jettison.spark.windows.slices import Shape

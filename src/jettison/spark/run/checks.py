@@ -26,9 +26,9 @@ from jettison.plan.refine.staleness import stale_limits
 from jettison.plan.windows.group_gaps import named_groups
 from jettison.spark.compile.compiler import Compiler
 from jettison.spark.compile.drops import HIDDEN, KEY, RECORD, TIME, literal
+from jettison.spark.connect import refuse_connect
 from jettison.spark.read.kafka import read_stream
 from jettison.spark.read.stream import declared_types
-from jettison.spark.run.connect import refuse_connect
 from jettison.spark.run.operator_code import code_of
 from jettison.spark.state.join_state import Schemas
 from jettison.spark.state.state_kinds import COUNTS, JOIN, TIMES

@@ -7,12 +7,12 @@ import tempfile
 from pyspark.errors import AnalysisException
 
 from jettison.errors import CheckpointError, JettisonError, SessionError, SinkError, SourceError, StartError
+from jettison.spark.batch.parts import RunParts
 from jettison.spark.checkpoint.spark_files import checksum_fault
 from jettison.spark.ending.alive import session_alive
 from jettison.spark.ending.full_disk import full_disk
 from jettison.spark.error_text import reason_of
 from jettison.spark.read.kafka import hint
-from jettison.spark.run.parts import RunParts
 
 
 class RunFailures:

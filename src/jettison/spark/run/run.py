@@ -1,4 +1,4 @@
-"""A network that runs: one streaming query, from its start to its end. What happens in a batch is in `batch_cycle`."""
+"""A network that runs: one streaming query, from its start to its end. `spark.batch.cycle` has what a batch does."""
 
 from __future__ import annotations
 
@@ -16,6 +16,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 from jettison.control.loop import Controller
 from jettison.errors import JettisonError, SessionError, StartError
 from jettison.network.calls import checked_call
+from jettison.spark.batch.costs import RunCosts
+from jettison.spark.batch.cycle import BatchCycle
+from jettison.spark.batch.intake import Intake
+from jettison.spark.batch.parts import RunOptions, RunParts
+from jettison.spark.batch.planning import Planning
+from jettison.spark.batch.views import Views
 from jettison.spark.checkpoint.logs import Ledger
 from jettison.spark.ending.alive import end_query, failure_of, in_trigger, query_active, session_alive, wait_for_end
 from jettison.spark.ending.closing import Step, close_all
@@ -24,13 +30,7 @@ from jettison.spark.ending.leaving import leave_batch
 from jettison.spark.error_text import reason_of, shown_cause, without_our_frames
 from jettison.spark.job_descriptions import described, query_name
 from jettison.spark.read.stream import merge
-from jettison.spark.run.batch_cycle import BatchCycle
 from jettison.spark.run.failures import RunFailures
-from jettison.spark.run.intake import Intake
-from jettison.spark.run.parts import RunOptions, RunParts
-from jettison.spark.run.planning import Planning
-from jettison.spark.run.run_costs import RunCosts
-from jettison.spark.run.views import Views
 from jettison.telemetry.history import History
 from jettison.telemetry.listeners import Listener
 from jettison.telemetry.metrics import Metrics

@@ -21,17 +21,19 @@ from jettison.network.windows.estimated_aggregates import weighed
 from jettison.network.windows.slice_groups import slice_groups
 from jettison.plan.shedders.registry import SEMANTIC
 from jettison.plan.windows.decisions import decisions_of
+from jettison.spark.batch.parts import RunOptions, RunParts
+from jettison.spark.batch.runner import BatchRunner
 from jettison.spark.checkpoint.checkpoint import Checkpoint
 from jettison.spark.checkpoint.first_drafts import clear_first_drafts
 from jettison.spark.checkpoint.retention import DEFAULT_RETENTION, Retention
 from jettison.spark.checkpoint.size import size_of
 from jettison.spark.checkpoint.tidying import DEAD_LETTERS
+from jettison.spark.connect import named_parts, refuse_connect
 from jettison.spark.ending.alive import close_abandoned, remember
 from jettison.spark.ending.closing import Step, close_all
 from jettison.spark.read.reading import Reader
 from jettison.spark.read.stream import check_sources, is_bare
 from jettison.spark.run.arguments import check_arguments
-from jettison.spark.run.batch import BatchRunner
 from jettison.spark.run.checks import (
     check_compiles,
     check_keys,
@@ -41,9 +43,7 @@ from jettison.spark.run.checks import (
     check_tables,
     opened,
 )
-from jettison.spark.run.connect import named_parts, refuse_connect
 from jettison.spark.run.known_file_systems import check_file_systems
-from jettison.spark.run.parts import RunOptions, RunParts
 from jettison.spark.run.run import Run
 from jettison.spark.state.opening import open_states
 from jettison.spark.state.presence import Presence

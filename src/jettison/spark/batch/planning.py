@@ -14,9 +14,9 @@ from jettison.plan.plan import Plan
 from jettison.plan.refine.staleness import Fresh
 from jettison.plan.refine.unread import Unread
 from jettison.plan.refine.window_lookahead import WindowDropResolver, unresolved
+from jettison.spark.batch.calibration import assumed_profile
+from jettison.spark.batch.parts import RunOptions, RunParts
 from jettison.spark.checkpoint.logs import Logged
-from jettison.spark.run.calibration import assumed_profile
-from jettison.spark.run.parts import RunOptions, RunParts
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample
 

@@ -19,14 +19,14 @@ from jettison.plan.reasons import CATCHING_UP, NEWEST, READING
 from jettison.plan.refine.staleness import Fresh
 from jettison.plan.refine.unread import Unread
 from jettison.plan.windows.decisions import decisions_of
+from jettison.spark.batch.parts import RunParts
+from jettison.spark.batch.planning import Planning
 from jettison.spark.checkpoint.logs import Logged
 from jettison.spark.compile.freshness import Ages, count_fresh
 from jettison.spark.job_descriptions import part
 from jettison.spark.read.read_limits import ReadLimits
 from jettison.spark.read.relations import file_frames, reads_files, tell_rows
 from jettison.spark.read.stream import is_generated, split
-from jettison.spark.run.parts import RunParts
-from jettison.spark.run.planning import Planning
 from jettison.statistics.records import Records
 from jettison.statistics.samples import Measured
 

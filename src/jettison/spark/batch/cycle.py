@@ -16,15 +16,15 @@ from jettison.network.event_time.coverage import keeping
 from jettison.network.event_time.watermarks import BatchMarks
 from jettison.plan.counted import counted_shares
 from jettison.plan.plan import Plan
+from jettison.spark.batch.costs import RunCosts
+from jettison.spark.batch.intake import Intake
+from jettison.spark.batch.missing_plans import check_never_ran
+from jettison.spark.batch.parts import RunParts
+from jettison.spark.batch.planning import BatchPlan, Planning
+from jettison.spark.batch.views import Views
 from jettison.spark.checkpoint.logs import Logged, shed_entries
 from jettison.spark.compile.quality import with_counted_shares
 from jettison.spark.read.offsets import end_offsets
-from jettison.spark.run.intake import Intake
-from jettison.spark.run.missing_plans import check_never_ran
-from jettison.spark.run.parts import RunParts
-from jettison.spark.run.planning import BatchPlan, Planning
-from jettison.spark.run.run_costs import RunCosts
-from jettison.spark.run.views import Views
 from jettison.statistics.estimators import Smoothed
 from jettison.statistics.records import Records
 from jettison.statistics.samples import BatchSample, Measured

@@ -9,11 +9,11 @@ from functools import partial
 
 from pyspark.sql import DataFrame
 
+from jettison.spark.batch.calibration import LEAST_ROWS, calibrate
+from jettison.spark.batch.parts import RunParts
+from jettison.spark.batch.planning import Planning
 from jettison.spark.compile.group_sizes import count_groups
 from jettison.spark.job_descriptions import part
-from jettison.spark.run.calibration import LEAST_ROWS, calibrate
-from jettison.spark.run.parts import RunParts
-from jettison.spark.run.planning import Planning
 
 _REMEMBER_EVERY = 20
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from jettison.network.graph import Graph
+from jettison.spark.batch.parts import RunOptions
 from jettison.spark.ending.closing import Step
 from jettison.spark.read.source_lag import source_lags
-from jettison.spark.run.parts import RunOptions
 from jettison.telemetry.events import BatchEvent
 from jettison.telemetry.history import History
 from jettison.telemetry.listeners import Listeners

@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame, SparkSession
 from jettison.control.catch_up import SHED
 from jettison.control.loop import Settings
 from jettison.network.graph import Graph
+from jettison.spark.batch.runner import BatchRunner
 from jettison.spark.checkpoint.checkpoint import Checkpoint
 from jettison.spark.read.reading import Reader
-from jettison.spark.run.batch import BatchRunner
 from jettison.statistics.profile import Profile
 from jettison.telemetry.metrics import Metrics
 

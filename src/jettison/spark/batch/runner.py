@@ -18,6 +18,8 @@ from jettison.network.operators import Output, Source, StreamJoin
 from jettison.plan.plan import Plan
 from jettison.plan.reasons import reason_on
 from jettison.plan.refine.window_lookahead import without_idle
+from jettison.spark.batch.live_arcs import closed_arcs, live_outputs, told_by_slices, worth_sharing
+from jettison.spark.batch.measure import Measuring, output_metrics
 from jettison.spark.compile.compiler import Compiler, Scope
 from jettison.spark.compile.drops import HIDDEN, TIME, passes
 from jettison.spark.compile.expression_cache import Known
@@ -29,8 +31,6 @@ from jettison.spark.guard.care_period import CarePeriod
 from jettison.spark.guard.careful import Rejecting, unfit_rows, with_care
 from jettison.spark.guard.isolate import is_of_rows
 from jettison.spark.job_descriptions import part
-from jettison.spark.run.live_arcs import closed_arcs, live_outputs, told_by_slices, worth_sharing
-from jettison.spark.run.measure import Measuring, output_metrics
 from jettison.spark.state.operator_state import BatchState, OpenedBatch, OperatorState, Progress
 from jettison.spark.state.presence import Presence
 from jettison.spark.state.slice_state import SliceState
