@@ -47,7 +47,7 @@ class Needed:
         so 32,768 bits take 100 to 5,500 characters."""
         size = (self.high_us - self.low_us) // self.granule_us
         bits = sum(word << (WORD_BITS * number) for number, word in enumerate(self.words))
-        packed = zlib.compress(bits.to_bytes(-(-size // 8), "little"), 9)
+        packed = zlib.compress(bits.to_bytes(-(-size // 8), "little"))
         content = {"low_us": self.low_us, "granule_us": self.granule_us, "size": size}
         return {**content, "sure_us": list(self.sure_us), "bits": b64encode(packed).decode()}
 
