@@ -94,8 +94,8 @@ def arm(point: str, number: int, delay_ms: float) -> None:
 
 
 def record_filters(folder: Path) -> None:
-    """Write down, batch by batch: the filters of a plan before it is logged, those of the plan that is obeyed, and every
-    text that is compiled."""
+    """Write down, batch by batch: the filters of a plan before it is logged, those of the plan that is obeyed, and
+    every text that is compiled."""
     folder.mkdir(exist_ok=True)
     file = (folder / f"{len(list(folder.iterdir()))}.jsonl").open("a", buffering=1)
     write, attempt, expression = PlanLog.write, BatchRunner._attempt, Known.expression
