@@ -309,6 +309,17 @@ class Controller:
         """Go on from a plan that was logged."""
         self.plan, self.fates = plan, plan.fates
 
+    def memory(self) -> dict[str, float]:
+        """What the next plan rests on beside rows, costs and the plan in force, where the clock has no say: arrival
+        rates. Nothing where costs are learned."""
+        return {} if self.settings.learn else self._rates.known()
+
+    def restore(self, plan: Plan, memory: Mapping[str, float]) -> None:
+        """Go on, after a restart, where a run without `learn` was when it had made this plan."""
+        if not self.settings.learn:
+            self.plan = plan
+            self._rates.restore(memory)
+
     def _decide(
         self,
         rows: Mapping[str, float],

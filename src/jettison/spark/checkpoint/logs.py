@@ -46,6 +46,8 @@ class Logged:
     """Whether rows on which expressions fail were being rejected already: a repeated batch rejects the same ones."""
     keeps_state: bool = False
     """Whether its network has windows or joins of streams, which keep state."""
+    rows_per_s: Mapping[str, float] = field(default_factory=dict)
+    """Arrival rates by source, of a run that does not learn: after a restart it goes on with them."""
 
 
 _RESTORE_PLAN = (
@@ -71,7 +73,8 @@ class PlanLog:
         content |= {name: True for name in ("careful", "keeps_state") if getattr(logged, name)}
         kafka = {"gone": logged.gone, "ids": logged.ids, "begins": logged.begins, "ends": logged.ends}
         kafka |= {"skipped": logged.skipped, "stale": logged.stale}
-        content |= {name: value for name, value in kafka.items() if value}
+        others = {**kafka, "rows_per_s": dict(logged.rows_per_s)}
+        content |= {name: value for name, value in others.items() if value}
         if logged.would is not None:
             content["would"] = logged.would.to_dict()
         self.files.write(logged.batch, content)
@@ -95,6 +98,7 @@ class PlanLog:
                 network=content.get("network", ""),
                 careful=careful,
                 keeps_state=keeps_state,
+                rows_per_s=content.get("rows_per_s", {}),
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             remedy = _RESTORE_PLAN.format(batch=batch)

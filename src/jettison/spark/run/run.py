@@ -423,6 +423,9 @@ class Run:
             )
         if logged is None and first:
             check_never_ran(self._checkpoint, self._runner.sinks, batch)
+            last = self._checkpoint.plans.read(batch - 1) if batch > 0 else None
+            if last is not None and last.network == self._identity:
+                self.controller.restore(last.plan, last.rows_per_s)
         if logged is not None and logged.careful:
             self._runner.known.careful = True
         reading = self._reader.size(frame, batch) if logged is None else self._reader.again(logged, batch, frame)
@@ -475,11 +478,13 @@ class Run:
                     self._identity,
                     self._runner.known.careful,
                     bool(keeping(self.graph)),
+                    self.controller.memory(),
                 )
             )
         else:
             plan, would = logged.plan, logged.would
             self.controller.resume(plan)
+            self.controller.restore(plan, logged.rows_per_s)
             if self._shadow is not None and would is not None:
                 self._shadow.resume(would, rows)
         ready = time.monotonic()
