@@ -320,8 +320,8 @@ class BatchSlices:
         others = [f"max({NEWEST}) AS newest", f"sum({ROWS}) AS came", timeless, *late]
         estimated = [member for member in of if self._members[member][0].estimated]
         named = [(member, self._state.named[member]) for member in of if member in self._state.named]
-        slice_rows = max(self._state.slice_rows.get(of, self.batch_rows), self.batch_rows / _MOST_SPREAD)
-        others += group_metrics(shape, slice_rows) if estimated else []
+        of_late = self._state.slice_rows.get(of, self.batch_rows / MOST_SLICES)
+        others += group_metrics(shape, max(of_late, self.batch_rows / _MOST_SPREAD)) if estimated else []
         others += [metric for index, (_, cells) in enumerate(named) for metric in named_metrics(index, cells)]
         dropping = [member for member in of if self._counts_unneeded(member, of)]
         others += [
