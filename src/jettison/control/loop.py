@@ -376,6 +376,17 @@ class Controller:
         self._hung = False
         self._build(self.rows_per_s, None)
 
+    def memory(self) -> dict[str, float]:
+        """What the next plan rests on beside rows, costs and the plan in force, where the clock has no say: arrival
+        rates. Nothing where costs are learned."""
+        return {} if self.settings.learn else self._rates.known()
+
+    def restore(self, plan: Plan, memory: Mapping[str, float]) -> None:
+        """Go on, after a restart, where a run without `learn` was when it had made this plan."""
+        if not self.settings.learn:
+            self._plan = plan
+            self._rates.restore(memory)
+
     def _decide(
         self,
         rows: Mapping[str, float],

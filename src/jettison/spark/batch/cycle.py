@@ -94,6 +94,7 @@ class BatchCycle:
         if logged is None:
             if first:
                 check_never_ran(self._parts.checkpoint, self._parts.runner.sinks.outputs, batch)
+                self._planning.restore_before(batch)
             return None
         if not self._is_ours(logged):
             name = self._parts.graph.name
@@ -136,6 +137,7 @@ class BatchCycle:
                 self._planning.identity,
                 self._parts.runner.known.careful,
                 self._keeps_state,
+                self._planning.controller.memory(),
             )
         )
         return plan

@@ -93,10 +93,17 @@ class Planning:
         would = None if self._shadow is None else self._shadow.decide(rows, interval_ms, marks, held)
         return self._resolved(plan, plan, would, marks, rows)
 
+    def restore_before(self, batch: int) -> None:
+        """Go on, after a start, where a run without `learn` was before this batch."""
+        last = self._parts.checkpoint.plans.read(batch - 1) if batch > 0 else None
+        if last is not None and last.network == self._identity:
+            self.controller.restore(unresolved(last.plan), last.rows_per_s)
+
     def resume(self, logged: Logged, marks: BatchMarks | None, rows: Rows) -> BatchPlan:
         """The plan of a batch that is repeated: what was resolved is in the log; earlier versions resolve it anew."""
         plan, would = unresolved(logged.plan), logged.would
         self.controller.resume(plan)
+        self.controller.restore(plan, logged.rows_per_s)
         if self._shadow is not None and would is not None:
             self._shadow.resume(would, rows)
         return self._resolved(plan, logged.plan, would, marks, rows)

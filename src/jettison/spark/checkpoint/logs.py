@@ -6,8 +6,8 @@ few is in `batch_files`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from jettison.plan.plan import Plan
@@ -37,6 +37,8 @@ class Logged:
     """Whether rows on which expressions fail were being rejected already: a repeated batch rejects the same ones."""
     keeps_state: bool = False
     """Whether its network has windows or joins of streams, which keep state."""
+    rows_per_s: Mapping[str, float] = field(default_factory=dict)
+    """Arrival rates by source, of a run that does not learn: after a restart it goes on with them."""
 
 
 _OF_KAFKA = ("gone", "ids", "begins", "ends", "skipped", "stale")
@@ -63,6 +65,7 @@ class PlanLog:
         content |= {"network": logged.network} if logged.network else {}
         content |= {name: True for name in ("careful", "keeps_state") if getattr(logged, name)}
         content |= {name: value for name in _OF_KAFKA if (value := getattr(logged.records, name))}
+        content |= {"rows_per_s": dict(logged.rows_per_s)} if logged.rows_per_s else {}
         if logged.would is not None:
             content["would"] = logged.would.to_dict()
         self.files.write(logged.batch, content)
@@ -85,6 +88,7 @@ class PlanLog:
                 network=content.get("network", ""),
                 careful=careful,
                 keeps_state=keeps_state,
+                rows_per_s=content.get("rows_per_s", {}),
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             remedy = _RESTORE_PLAN.format(batch=batch)

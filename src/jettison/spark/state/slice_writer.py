@@ -156,8 +156,8 @@ class SliceWriter:
         """How large groups are, where aggregates are estimated, or groups have gaps of their own."""
         estimated = any(self._members[member].estimated for member in of)
         rows = self._batch.rows
-        slice_rows = max(self._sliced.slice_rows.get(of, rows), rows / _MOST_SPREAD)
-        found = group_metrics(shape, slice_rows) if estimated else []
+        slice_rows = self._sliced.slice_rows.get(of, rows / MOST_SLICES)
+        found = group_metrics(shape, max(slice_rows, rows / _MOST_SPREAD)) if estimated else []
         return [*found, *(each for index, (_, cells) in self._named(of) for each in named_metrics(index, cells))]
 
     def _groups(self, shape: Shape, of: tuple[str, ...], seen: Mapping[str, Any]) -> dict[str, GroupSample]:
