@@ -109,7 +109,7 @@ def carry_out_windows(network: Network, sinks: dict[str, Any], spark: SparkSessi
     from jettison.synthetic.fields import TAXI
 
     stream = generate(spark, TAXI, rate=Constant(20.0), rows_per_batch=1000, limit_rows=3000, start_us=10**15)
-    run = start(network, {"trips": stream}, sinks, checkpoint=str(folder), profile=Profile({}, {}))
+    run = start(network, {"trips": stream}, sinks, checkpoint=str(folder), costs=Profile({}, {}))
     try:
         until(run, lambda: run.report().rows_in == 3000)
     finally:

@@ -13,7 +13,9 @@ import pytest
 import jettison as jt
 from jettison.app.cli import app
 from jettison.network.soundness import check_sql, check_types
-from jettison.spec.network_file import OperatorSpec, ProfileSpec, QoSSpec, RunSpec, SourceSpec, Spec, ValueSpec
+from jettison.spec.models import OperatorSpec, ProfileSpec, QoSSpec, SourceSpec, ValueSpec
+from jettison.spec.network_file import Spec
+from jettison.spec.run_options import RunSpec
 
 ROOT = Path(__file__).parent.parent
 REFERENCE = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")

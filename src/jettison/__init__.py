@@ -24,7 +24,11 @@ from jettison.network import Graph, Network, QoS, Stream, Value
 from jettison.network.columns.words import meant
 from jettison.network.kafka import Kafka, kafka
 from jettison.network.windows.user_aggregates import aggregate, whole_window
-from jettison.spec.network_file import from_yaml, read_spec, to_yaml
+from jettison.options.checkpoint import Checkpoint
+from jettison.options.costs import Costs
+from jettison.options.shedding import Shedding
+from jettison.spec.as_yaml import to_yaml
+from jettison.spec.network_file import from_yaml, read_spec
 from jettison.statistics.profile import Profile
 from jettison.synthetic import presets, rates
 
@@ -47,7 +51,9 @@ _ON_SPARK = {
 }
 
 __all__ = [
+    "Checkpoint",
     "CheckpointError",
+    "Costs",
     "Graph",
     "JettisonError",
     "Kafka",
@@ -59,6 +65,7 @@ __all__ = [
     "QoS",
     "Run",
     "SessionError",
+    "Shedding",
     "SinkError",
     "SourceError",
     "StartError",

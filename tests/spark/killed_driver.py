@@ -159,7 +159,7 @@ def main(folder: Path, seed: int, point: str, number: int, delay_ms: float) -> N
         {stage.output: jt.parquet(str(folder / stage.output)) for stage in stages},
         trigger="10 milliseconds",
         checkpoint=str(checkpoint),
-        profile=FREE,
+        costs=FREE,
     )
     ended(run, PER_BATCH * (BATCHES - done))
     spark.stop()

@@ -23,6 +23,7 @@ from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample, FailedWindows, OutputSample
 from jettison.telemetry.events import batch_event
 from jettison.telemetry.report import Report, Totals
+from jettison.testing import ManualClock
 
 pytestmark = pytest.mark.core
 
@@ -70,7 +71,7 @@ def test_trust_7_delivered_and_utility_are_counted_not_planned() -> None:
 
 def test_trust_7_batches_over_budget_are_not_called_within_it() -> None:
     """It was 18 batches at twice the budget, each with the reason "within budget"."""
-    loop = Controller(branches().graph, Settings(1000.0), Profile({"a": 1.0}, {}), clock=lambda: 0.0)
+    loop = Controller(branches().graph, Settings(1000.0), Profile({"a": 1.0}, {}), clock=ManualClock())
     plan = loop.decide({"s": 1000}, 1000.0)
     assert plan.reason == "predicted within budget"
     report = reported(branches(), *((batch(n, 1800.0), plan) for n in range(18)), (batch(18), plan))
@@ -83,7 +84,7 @@ def test_trust_7_the_first_batch_is_not_mispredicted_as_nothing_was_predicted() 
     graph = branches().graph
     plan = Plan(reason="predicted within budget")
     assert not batch_event(graph, batch(0, 1800.0), plan, budget_ms=900.0, calibrating=True).mispredicted
-    loop = Controller(graph, Settings(1000.0), Profile({"a": 1.0}, {}), clock=lambda: 0.0, guessed=True)
+    loop = Controller(graph, Settings(1000.0), Profile({"a": 1.0}, {}), clock=ManualClock(), guessed=True)
     first = loop.decide({"s": 1000}, 1000.0)
     assert first.reason == "costs are not believed yet"
     report = reported(branches(), (batch(0, 1800.0), first))
@@ -114,7 +115,7 @@ def windowed() -> tuple[jt.Network, Controller, BatchMarks]:
     net = jt.Network("windows")
     trips = net.source("trips", "at timestamp, zone int", event_time="at")
     trips.window("5 seconds", by="zone").agg(n="count(*)", name="busy").output("table")
-    loop = Controller(net.graph, Settings(1000.0), Profile({"busy": 5.0}, {}), clock=lambda: 0.0)
+    loop = Controller(net.graph, Settings(1000.0), Profile({"busy": 5.0}, {}), clock=ManualClock())
     return net, loop, BatchMarks(net.graph, {"busy": Mark(95 * S, 80 * S)})
 
 

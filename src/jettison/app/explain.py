@@ -10,11 +10,12 @@ from rich.table import Table
 
 from jettison.app.plan import Headroom, Rates, SpecPath
 from jettison.app.screen import kept, number, out, paragraph, percent, plain_table, predicates
-from jettison.app.situation import Situation, find_modules_here, load_spec, read_profile, read_settings, situation
+from jettison.app.situation import Situation, find_modules_here, load_spec, read_settings, situation
 from jettison.network.graph import Graph, arc_name
 from jettison.network.render import as_mermaid, as_text
 from jettison.network.soundness import check_imports, check_sql, check_types
 from jettison.plan.floors import floors, plan_accuracies
+from jettison.spec.profile_section import read_profile
 from jettison.spec.run_section import read_places
 from jettison.statistics.load import flows, load_coefficients
 

@@ -18,7 +18,7 @@ Rates = Annotated[
 ]
 Headroom = Annotated[
     float | None,
-    typer.Option(help="Share of capacity to use, in place of run.headroom (0.9 unless the file says otherwise)."),
+    typer.Option(help="Share of capacity to use, in place of run.shedding.headroom (0.9 by default)."),
 ]
 
 _MOST_COLUMNS = 3

@@ -37,14 +37,12 @@ def run(
         bool, typer.Option("--dry-run", help="Plan and report what would be dropped, but drop nothing.")
     ] = False,
     shedder: Annotated[
-        str | None, typer.Option(metavar="NAME", help=f"Who plans, in place of run.shedder: {', '.join(SHEDDERS)}.")
+        str | None,
+        typer.Option(metavar="NAME", help=f"Who plans, in place of the file's: {', '.join(SHEDDERS)}."),
     ] = None,
     metrics: Annotated[
         str | None,
         typer.Option(metavar="ADDRESS", help="Serve Prometheus metrics, such as at 0.0.0.0:9100; :9100 is local."),
-    ] = None,
-    metrics_port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="Serve Prometheus metrics on this port of 127.0.0.1 (0: any).")
     ] = None,
     cores: Annotated[int | None, typer.Option(min=1, help="Cores for Spark; all of them unless given.")] = None,
     verbose: Verbose = False,
@@ -79,10 +77,9 @@ def run(
             running = start_spec(
                 read,
                 session,
-                shedding="dry-run" if dry_run else False if no_shedding else None,
+                mode="dry-run" if dry_run else "off" if no_shedding else None,
                 shedder=shedder,
                 metrics=metrics,
-                metrics_port=metrics_port,
                 live=live,
             )
             if running.metrics is not None:

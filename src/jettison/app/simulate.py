@@ -36,7 +36,8 @@ def simulate(
     ] = "batch",
     no_shedding: Annotated[bool, typer.Option("--no-shedding", help="Drop nothing.")] = False,
     shedder: Annotated[
-        str | None, typer.Option(metavar="NAME", help=f"Who plans, in place of run.shedder: {', '.join(SHEDDERS)}.")
+        str | None,
+        typer.Option(metavar="NAME", help=f"Who plans, in place of the file's: {', '.join(SHEDDERS)}."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 0,
     json: Annotated[bool, typer.Option("--json", help="Print everything as JSON, batch by batch.")] = False,

@@ -25,6 +25,7 @@ from typing import Any
 from jettison.experiments.harness import Result, Say
 from jettison.network.declare import Network
 from jettison.network.qos import QoS
+from jettison.options.costs import Costs
 from jettison.spark.batch.runner import BatchRunner
 from jettison.spark.checkpoint.logs import Logged, PlanLog
 from jettison.spark.checkpoint.small_files import LocalFolder
@@ -104,8 +105,7 @@ def child(folder: str) -> None:
         sinks,
         trigger="400 milliseconds",
         checkpoint=f"{folder}/checkpoint",
-        profile=profile(),
-        learn=False,
+        costs=Costs(profile(), learn=False),
     )
     print("started", flush=True)
     while not running.await_termination(timeout=0.2):

@@ -20,6 +20,8 @@ from typing import Any
 from jettison.experiments.harness import Result, Say
 from jettison.network.declare import Network
 from jettison.network.qos import QoS
+from jettison.options.checkpoint import Checkpoint
+from jettison.options.costs import Costs
 from jettison.spark.folder_size import size_of_folder
 from jettison.spark.read.generator import generate
 from jettison.spark.run.run import Run
@@ -88,11 +90,8 @@ class Soak:
             streams,
             {output.name: spark_format("noop") for output in net.graph.outputs},
             trigger="100 milliseconds",
-            checkpoint=str(self._folder),
-            retention=RETENTION,
-            profile=profile(net),
-            learn=False,
-            shared=(),
+            checkpoint=Checkpoint(str(self._folder), retention=RETENTION),
+            costs=Costs(profile(net), learn=False, shared=()),
         )
         self._until(lambda run: len(run.history) > 0)
         return time.monotonic() - began

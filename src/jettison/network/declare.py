@@ -141,6 +141,10 @@ class Network:
         known = sorted({*(each for each in dir(type(self)) if not each.startswith("_")), "graph"})
         raise UnknownNameError(f"network {self.name!r} has no {name!r}{meant(name, known)}: it has {', '.join(known)}.")
 
+    def __repr__(self) -> str:
+        names = ", ".join(repr(output.name) for output in self.graph.outputs) or "no outputs"
+        return f"<network {self.name!r}: {names}>"
+
     def __str__(self) -> str:
         from jettison.network.render import as_text
 
@@ -166,6 +170,16 @@ class Stream:
         known = [each for each in dir(type(self)) if not each.startswith("_")]
         hint = f" ({_IN_SPARK[name]})" if name in _IN_SPARK else meant(name, known)
         raise UnknownNameError(f"stream {self.name!r} has no {name!r}{hint}: it has {', '.join(known)}.")
+
+    def __getitem__(self, name: object) -> Any:
+        raise NetworkError(
+            f"stream {self.name!r} has no columns to take out: name them in SQL, such as .where('fare > 0') or "
+            f".select('fare')."
+        )
+
+    def __repr__(self) -> str:
+        columns = "columns that only Spark knows" if self.columns is None else ", ".join(self.columns)
+        return f"<stream {self.name!r} of network {self._network.name!r}: {columns}>"
 
     @checked_call("stream.where")
     def where(self, predicate: Expression, *, name: str | None = None) -> Stream:
@@ -306,7 +320,12 @@ class Windowed:
                 f"window of {self._stream.name!r} has no {name!r}: say first what is computed of it, "
                 f"such as .window(...).agg(n='count(*)').{name}(...)."
             )
-        raise AttributeError(f"'Windowed' object has no attribute {name!r}")
+        if name.startswith("_"):  # not there yet, while it is copied
+            raise AttributeError(f"'Windowed' object has no attribute {name!r}")
+        hint = " (say by= in window(...))" if name.lower() == "groupby" else meant(name, ["agg"])
+        raise UnknownNameError(
+            f"window of {self._stream.name!r} has no {name!r}{hint}: it has agg, such as .agg(n='count(*)')."
+        )
 
     @checked_call("window.agg")
     def agg(

@@ -17,7 +17,7 @@ _log = logging.getLogger("jettison")
 class Listeners:
     """Tells every listener of a batch, in the order in which they were added, on the thread of the batch.
 
-    A listener that throws does not end the run: the first time is logged, and it goes on being told.
+    A listener that throws does not end the run: it is counted, the first time is logged, and it goes on being told.
 
     >>> from jettison.network import Network
     >>> from jettison.plan.plan import Plan
@@ -34,6 +34,8 @@ class Listeners:
     def __init__(self) -> None:
         self._listeners: tuple[Listener, ...] = ()
         self._failed: list[Listener] = []
+        self.failures = 0
+        """How often a listener threw."""
         self._lock = threading.Lock()
 
     def add(self, listener: Listener) -> None:
@@ -53,6 +55,7 @@ class Listeners:
             try:
                 listener(event)
             except Exception as error:  # whatever a user's function throws
+                self.failures += 1
                 if listener not in self._failed:
                     self._failed.append(listener)
                     name = getattr(listener, "__qualname__", type(listener).__qualname__)

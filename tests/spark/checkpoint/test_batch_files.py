@@ -15,10 +15,10 @@ import pytest
 
 import jettison as jt
 from jettison.errors import CheckpointError, StartError
+from jettison.options.retention import Retention
 from jettison.plan.plan import Plan
 from jettison.spark.checkpoint.batch_files import LARGE_SEGMENT, MARGIN, BatchFiles
 from jettison.spark.checkpoint.logs import Ledger, Logged, PlanLog
-from jettison.spark.checkpoint.retention import Retention
 from jettison.spark.checkpoint.small_files import LocalFolder
 from jettison.spark.folder_size import Size
 from jettison.statistics.records import Records

@@ -99,7 +99,9 @@ def test_trust_12_a_row_that_fails_where_shares_are_counted_ends_no_run(spark: S
     log_plans(checkpoint, [Plan({"w>o": upper_half(net.graph, "o")})], {"s": 1000})
     stream = spark.readStream.schema("id long, x double").parquet(str(tmp_path / "in"))
     sinks = {"o": out, "all": jt.memory()}
-    run = jt.start(net, {"s": stream}, sinks, trigger=TRIGGER, checkpoint=str(checkpoint), profile=FREE, shared=[])
+    run = jt.start(
+        net, {"s": stream}, sinks, trigger=TRIGGER, checkpoint=str(checkpoint), costs=jt.Costs(FREE, shared=[])
+    )
     ended(run, 1000)
 
     assert run.report().unfit == {"w": 10}

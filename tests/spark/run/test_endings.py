@@ -83,8 +83,8 @@ def test_trust_13_closing_releases_whatever_fails(
         {"out": jt.memory()},
         trigger=running.TRIGGER,
         checkpoint=str(tmp_path),
-        profile=running.FREE,
-        metrics_port=0,
+        costs=running.FREE,
+        metrics=0,
     )
     running.until(run, lambda: run.report().rows_in == 500)
 
@@ -124,7 +124,7 @@ def test_trust_22_a_run_that_fails_between_two_batches_does_not_say_that_it_has_
         {"out": jt.memory()},
         trigger=running.TRIGGER,
         checkpoint=str(tmp_path),
-        profile=running.FREE,
+        costs=running.FREE,
     )
     running.until(run, lambda: run.report().batches > 0)
     for batch in range(3, 100):
@@ -158,7 +158,7 @@ def test_trust_15_a_sink_that_hangs_does_not_make_stop_hang(
         {"out": hang},
         trigger=running.TRIGGER,
         checkpoint=str(tmp_path),
-        profile=running.FREE,
+        costs=running.FREE,
     )
     try:
         assert reached.wait(300)
@@ -193,7 +193,7 @@ def test_trust_15_ctrl_c_ends_a_run_between_two_batches(
         {"out": sink},
         trigger=running.TRIGGER,
         checkpoint=str(tmp_path),
-        profile=running.FREE,
+        costs=running.FREE,
     )
     running.until(run, lambda: run.report().batches > 0)
     threading.Timer(0.3, signal.raise_signal, [signal.SIGINT]).start()

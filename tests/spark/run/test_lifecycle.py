@@ -34,7 +34,7 @@ def started(spark: SparkSession, folder: Path, checkpoint: str, rows: int = 500,
         "sinks": {name: jt.parquet(f"{folder}/{name}") for name in ("fares", "alerts")},
         "trigger": TRIGGER,
         "checkpoint": f"{folder}/{checkpoint}",
-        "profile": FREE,
+        "costs": FREE,
     }
     network = others.pop("network", None) or taxi()
     return jt.start(network, {"trips": running.trips(spark, rows, 500)}, **{**options, **others})
@@ -205,7 +205,7 @@ def ticking(spark: SparkSession, folder: Path, sink: Any) -> Run:
         {"out": sink},
         trigger="1 millisecond",
         checkpoint=f"{folder}/checkpoint",
-        profile=FREE,
+        costs=FREE,
     )
 
 
@@ -324,7 +324,7 @@ def test_trust_23_jobs_say_what_they_are_for(
             network=net,
             sinks={"fares": jt.spark_format("noop"), "zones": jt.memory()},
             on_shed={"fares": jt.spark_format("noop")},
-            profile=profile,
+            costs=profile,
         )
 
     run = start("checkpoint", None, 1000)

@@ -28,9 +28,8 @@ def test_trust_9_a_fixed_cost_above_the_budget_sheds_nothing_and_is_exported(
             sinks,
             trigger=TRIGGER,
             checkpoint=str(tmp_path),
-            profile=Profile({"paid": 50.0}, {}, fixed_ms=2200.0),
-            learn=False,
-            metrics_port=0,
+            costs=jt.Costs(Profile({"paid": 50.0}, {}, fixed_ms=2200.0), learn=False),
+            metrics=0,
         )
         running.until(run, lambda: run.report().rows_in == 3000)
         assert run.metrics is not None
@@ -73,8 +72,7 @@ def test_trust_9_the_first_batch_is_safe_from_costs_measured_on_a_cold_machine_a
         {"out": jt.spark_format("noop")},
         trigger=TRIGGER,
         checkpoint=str(tmp_path / "floor"),
-        profile=Profile({"out": 20 * 90.0}, {}),
-        learn=False,
+        costs=jt.Costs(Profile({"out": 20 * 90.0}, {}), learn=False),
     )
     ended(run, 4000)
     rows = run.report().outputs["out"].rows

@@ -155,7 +155,7 @@ def test_a_run_gives_what_one_join_gives_stopped_and_broken_off(spark: SparkSess
         }
         sinks = {"pairs": sink, "some": some}
         where = str(tmp_path / "checkpoint")
-        return jt.start(net, streams, sinks, trigger=TRIGGER, checkpoint=where, profile=FREE, shared=["joined"])
+        return jt.start(net, streams, sinks, trigger=TRIGGER, checkpoint=where, costs=jt.Costs(FREE, shared=["joined"]))
 
     put(0)
     put(1)

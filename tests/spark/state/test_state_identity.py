@@ -55,7 +55,7 @@ class Restarted:
         stream = reader.parquet(str(self._folder / "trips"))
         sinks = {output.name: jt.memory() for output in network.graph.outputs}
         where = str(self._folder / "checkpoint")
-        run = jt.start(network, {"trips": stream}, sinks, trigger=TRIGGER, checkpoint=where, profile=FREE)
+        run = jt.start(network, {"trips": stream}, sinks, trigger=TRIGGER, checkpoint=where, costs=FREE)
         return ended(run, batches * PER_BATCH), sinks
 
     def _write(self, number: int, rows: Sequence[Trip]) -> None:

@@ -33,7 +33,8 @@ class RunParts:
 @dataclass(frozen=True)
 class RunOptions:
     """What was asked for: costs and `shared` operators as given, where the run is shown, `notes` on its state, what
-    becomes of a backlog, and whether plans are only made (`dry_run`)."""
+    becomes of a backlog, whether plans are only made (`dry_run`), and whether the run ends with the data that is there
+    (`available_now`)."""
 
     profile: Profile | None = None
     shared: Iterable[str] | None = None
@@ -42,3 +43,4 @@ class RunOptions:
     notes: Sequence[str] = ()
     catch_up: str = SHED
     dry_run: bool = False
+    available_now: bool = False

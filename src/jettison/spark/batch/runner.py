@@ -82,6 +82,10 @@ class BatchRunner:
         """How far windows of time have got before a batch; None where there are none."""
         return None if self._slices is None else self._slices.marks(batch)
 
+    def closes_windows(self, batch: int) -> bool:
+        """Whether windows of time close in a batch, whatever comes in."""
+        return self._slices is not None and self._slices.closes(batch)
+
     def run(self, raw: Frames, batch: int, plan: Plan, rows: Rows, marks: BatchMarks | None = None) -> Measured:
         """Write every output of a batch; rows on which expressions fail are rejected. `plan` is obeyed as it stands."""
         self.begin(batch)

@@ -29,10 +29,10 @@ from pyspark.sql import SparkSession
 from jettison.errors import CheckpointError
 from jettison.network.graph import Graph
 from jettison.network.identity.lineage_hash import network_identity
+from jettison.options.retention import Retention
 from jettison.spark.checkpoint.lease import Lease
 from jettison.spark.checkpoint.logs import Ledger, Logged, PlanLog
 from jettison.spark.checkpoint.lost_state import check_state_is_there
-from jettison.spark.checkpoint.retention import Retention
 from jettison.spark.checkpoint.sealed import load, read_sealed, write_sealed
 from jettison.spark.checkpoint.small_files import Folder, exists, local_place, open_folder, resolved
 from jettison.spark.checkpoint.spark_files import check_spark_files

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
-from urllib.parse import urlparse
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
@@ -35,7 +33,7 @@ from jettison.spark.state.state_kinds import COUNTS, JOIN, TIMES
 from jettison.spark.windows.count_slices import CountShape
 from jettison.spark.windows.slices import ROWS, Shape
 from jettison.spark.write.empty_results import result_schema
-from jettison.spark.write.sinks import BATCH_COLUMN, ParquetSink, Sink, as_sink
+from jettison.spark.write.sinks import BATCH_COLUMN, ParquetSink, Sink
 
 
 @dataclass(frozen=True)
@@ -79,40 +77,6 @@ def opened(
     return graph, frames, session
 
 
-def check_sinks(graph: Graph, sinks: Mapping[str, Any]) -> dict[str, Sink]:
-    """A sink for every output, and for nothing else."""
-    names = [output.name for output in graph.outputs]
-    for name in names:
-        if name not in sinks:
-            raise StartError(f"output {name!r} has no sink: add sinks={{{name!r}: jt.parquet('out/{name}')}}.")
-    for name in sinks:
-        if name not in names:
-            raise StartError(f"there is a sink for {name!r}, which is not an output. Outputs: {', '.join(names)}.")
-    return {name: as_sink(name, sinks[name]) for name in names}
-
-
-def check_paths(sinks: Mapping[str, Sink | None], checkpoint: str | None = None) -> None:
-    """A batch's folder is replaced as a whole: two sinks on one path would undo each other. What else is in a sink's
-    folder Spark takes for results when it reads them."""
-    owners: dict[str, str] = {}
-    kept = None if checkpoint is None or urlparse(checkpoint).scheme else Path(checkpoint).absolute()
-    for name, sink in sinks.items():
-        if isinstance(sink, ParquetSink):
-            path = sink.path.rstrip("/")
-            place = Path(path).absolute()
-            shown = path if urlparse(path).scheme else str(place)
-            if not urlparse(path).scheme and place.exists() and not place.is_dir():
-                raise StartError(f"{name}: {shown!r} is a file: give the path of a folder.")
-            if not urlparse(path).scheme and kept is not None and kept.is_relative_to(place):
-                raise StartError(
-                    f"{name} writes to {shown!r}, and the checkpoint {str(kept)!r} is inside: results could not be "
-                    f"read any more. Give the checkpoint a folder of its own."
-                )
-            if path in owners:
-                raise StartError(f"{owners[path]} and {name} both write to {shown!r}: give each a path of its own.")
-            owners[path] = name
-
-
 def check_tables(graph: Graph, tables: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
     """The table of every join, by the join's name."""
     named = [each.table for each in graph.operators if isinstance(each, Join) and isinstance(each.table, str)]
@@ -120,7 +84,7 @@ def check_tables(graph: Graph, tables: Mapping[str, DataFrame]) -> dict[str, Dat
         if name not in named:
             known = f"joins name {', '.join(named)}" if named else "no join names one"
             raise StartError(f"tables: {name!r} is a table that no join names{meant(name, named)}: {known}.")
-    tables = {}
+    joined = {}
     for operator in graph.operators:
         if isinstance(operator, Join):
             if isinstance(operator.table, str) and operator.table not in tables:
@@ -131,8 +95,8 @@ def check_tables(graph: Graph, tables: Mapping[str, DataFrame]) -> dict[str, Dat
                     f"join {operator.name!r}: its table streams: read it with spark.read, or declare it as a source "
                     f"and join the two streams with within=..."
                 )
-            tables[operator.name] = table
-    return tables
+            joined[operator.name] = table
+    return joined
 
 
 def check_shared(graph: Graph, shared: Iterable[str] | None) -> None:
@@ -140,7 +104,7 @@ def check_shared(graph: Graph, shared: Iterable[str] | None) -> None:
     for name in shared or ():
         if name not in graph.by_name:
             raise StartError(
-                f"jt.start: shared has {name!r}, which is no operator of network {graph.name!r}"
+                f"jt.Costs: shared has {name!r}, which is no operator of network {graph.name!r}"
                 f"{meant(name, graph.by_name)}: it has {', '.join(graph.by_name)}."
             )
 

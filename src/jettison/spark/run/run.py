@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import NoReturn
 
 from pyspark.errors import StreamingQueryException
@@ -23,17 +24,18 @@ from jettison.spark.batch.parts import RunOptions, RunParts
 from jettison.spark.batch.planning import Planning
 from jettison.spark.batch.views import Views
 from jettison.spark.checkpoint.logs import Ledger
-from jettison.spark.ending.alive import end_query, failure_of, in_trigger, query_active, session_alive, wait_for_end
+from jettison.spark.ending.alive import end_query, failure_of, in_trigger, session_alive
 from jettison.spark.ending.closing import Step, close_all
 from jettison.spark.ending.interrupts import noticed_interrupts
 from jettison.spark.ending.leaving import leave_batch
 from jettison.spark.error_text import reason_of, shown_cause, without_our_frames
-from jettison.spark.job_descriptions import described, query_name
-from jettison.spark.read.stream import merge
+from jettison.spark.job_descriptions import described
 from jettison.spark.run.failures import RunFailures
+from jettison.spark.run.query import RunQuery
 from jettison.telemetry.history import History
 from jettison.telemetry.listeners import Listener
 from jettison.telemetry.metrics import Metrics
+from jettison.telemetry.notebook import run_html
 from jettison.telemetry.report import Report, Totals
 
 _BREAKING_OFF_S = 3.0
@@ -75,23 +77,13 @@ class Run:
         self._batch_thread: int | None = None
         self._started_s = time.monotonic()
         self._ended_s: float | None = None
-        self._query: StreamingQuery | None = None
+        self._query = RunQuery(parts, self._on_batch, available_now=options.available_now)
 
     def begin(self, sources: Mapping[str, DataFrame]) -> None:
         """Start the one streaming query."""
-        ordered = {source.name: sources[source.name] for source in self.graph.sources}
-        name = query_name(self.graph.name, [each.name for each in self._spark.streams.active])
-        writer = (
-            merge(self.graph, sources)
-            .writeStream.queryName(name)
-            .trigger(processingTime=f"{self.settings.trigger_ms:.0f} milliseconds")
-            .option("checkpointLocation", self._checkpoint.spark_path)
-            .foreachBatch(self._on_batch)
-        )
-        _log.info(_start_line(self._parts))
+        _log.info(self._query.start_line)
         try:
-            with self._intake.open(ordered, name):
-                self._query = writer.start()
+            self._query.start(sources, self._intake, self._close)
         except BaseException as error:
             self._failure = error
             self._close()
@@ -103,8 +95,8 @@ class Run:
     @property
     def query(self) -> StreamingQuery:
         """Spark's handle of the query."""
-        assert self._query is not None
-        return self._query
+        assert self._query.handle is not None
+        return self._query.handle
 
     @property
     def controller(self) -> Controller:
@@ -141,7 +133,7 @@ class Run:
     @property
     def is_active(self) -> bool:
         """Whether it goes on. Not when its Spark session has ended, or the driver's JVM is gone."""
-        return query_active(self._spark, self.query)
+        return self._query.is_active
 
     @checked_call("run.await_termination", StartError)
     def await_termination(self, timeout: float | None = None) -> bool:
@@ -152,7 +144,7 @@ class Run:
         """
         try:
             with noticed_interrupts() as interrupted:
-                ended = wait_for_end(self._spark, self.query, timeout, interrupted)
+                ended = self._query.wait(timeout, interrupted)
                 if interrupted.is_set():
                     self._interrupted()
         except StreamingQueryException as error:
@@ -182,6 +174,7 @@ class Run:
         checkpoint stays in use until it does, or until this process ends.
         """
         self._stopping = True
+        self._query.begin_no_more()
         if threading.get_ident() == self._batch_thread:  # a listener or a sink asks: its own batch must end first
             threading.Thread(target=self.stop, args=(patience_s,), name="jettison-stop", daemon=True).start()
             return
@@ -209,7 +202,12 @@ class Run:
         seconds = (self._ended_s or time.monotonic()) - self._started_s
         # as it was obeyed: the loop's own copy may by now have its place on a newer road map
         plan = self.history[-1][1] if self.history else self.controller.plan
-        return self.totals.report(seconds, plan, self._planning.infeasible)
+        found = self.totals.report(seconds, plan, self._planning.infeasible)
+        return replace(found, listener_failures=self._views.listeners.failures)
+
+    def _repr_html_(self) -> str:
+        state = "runs" if self.is_active else "has ended" if self._failure is None else "has failed"
+        return run_html(self.report(), state=state, checkpoint=self._checkpoint.path)
 
     def ledger(self) -> DataFrame:
         """What was shed: batch, arc, rows in, rows shed, reason, plan row."""
@@ -231,7 +229,7 @@ class Run:
         broken_off = False
         try:
             with described(self._spark, f"{self.graph.name}: batch {batch}"):
-                self._cycle.run(frame, batch, self._query)
+                self._cycle.run(frame, batch, self._query.handle)
         except BaseException as error:
             broken_off = self._breaking_off and session_alive(self._spark)
             if not broken_off:
@@ -288,16 +286,6 @@ class Run:
         with self._idle:
             self._idle.wait_for(lambda: not self._busy)
         self._close()
-
-
-def _start_line(parts: RunParts) -> str:
-    """What the log says of a run that starts: whether it begins, or goes on."""
-    sizes = ((len(parts.graph.sources), "source"), (len(parts.graph.outputs), "output"))
-    counts = ", ".join(f"{count} {word}{'' if count == 1 else 's'}" for count, word in sizes)
-    batch = parts.checkpoint.next_batch()
-    whence = f"goes on with batch {batch}" if batch else "begins with batch 0"
-    every = f"a batch every {parts.settings.trigger_ms / 1000:g} s"
-    return f"network {parts.graph.name!r} starts: {counts}, {every}, checkpoint {parts.checkpoint.path}, {whence}"
 
 
 def _log_end(network: str, totals: Totals, failure: BaseException | None) -> None:
