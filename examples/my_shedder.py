@@ -2,7 +2,7 @@
 
     python examples/my_shedder.py          # simulates a burst; needs no Spark
 
-On Spark: `jt.start(network, ..., shedder=SameShare())`.
+On Spark: `jt.start(network, ..., shedding=jt.Shedding(shedder=SameShare()))`.
 """
 
 import jettison as jt

@@ -24,9 +24,15 @@ from jettison.network import Graph, Network, QoS, Stream, Value
 from jettison.network.columns.words import meant
 from jettison.network.kafka import Kafka, kafka
 from jettison.network.windows.user_aggregates import aggregate, whole_window
-from jettison.spec.network_file import from_yaml, read_spec, to_yaml
+from jettison.options.checkpoint import Checkpoint
+from jettison.options.costs import Costs
+from jettison.options.shedding import Shedding
+from jettison.spec.as_yaml import to_yaml
+from jettison.spec.network_file import from_yaml, read_spec
 from jettison.statistics.profile import Profile
 from jettison.synthetic import presets, rates
+from jettison.telemetry.events import BatchEvent
+from jettison.telemetry.report import Report
 
 if TYPE_CHECKING:
     from jettison.spark.read.generator import generate
@@ -47,7 +53,10 @@ _ON_SPARK = {
 }
 
 __all__ = [
+    "BatchEvent",
+    "Checkpoint",
     "CheckpointError",
+    "Costs",
     "Graph",
     "JettisonError",
     "Kafka",
@@ -57,8 +66,10 @@ __all__ = [
     "PlanError",
     "Profile",
     "QoS",
+    "Report",
     "Run",
     "SessionError",
+    "Shedding",
     "SinkError",
     "SourceError",
     "StartError",

@@ -9,7 +9,8 @@ import pytest
 import jettison as jt
 from jettison.network.columns.avro import avro_columns
 from jettison.network.kafka import Kafka
-from jettison.spec.network_file import from_yaml, to_yaml
+from jettison.spec.as_yaml import to_yaml
+from jettison.spec.network_file import from_yaml
 from jettison.spec.run_section import read_places
 
 pytestmark = pytest.mark.core

@@ -16,7 +16,8 @@ from jettison.network import Network, Stream, StreamJoin, kind_of
 from jettison.network.columns.columns_needed import needed_columns
 from jettison.network.durations import duration_ms, duration_text
 from jettison.network.render import as_mermaid, as_text
-from jettison.spec.network_file import from_yaml, to_dict, to_yaml
+from jettison.spec.as_yaml import to_dict, to_yaml
+from jettison.spec.network_file import from_yaml
 
 pytestmark = pytest.mark.core
 

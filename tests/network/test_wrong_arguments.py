@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -162,6 +163,18 @@ WRONG: dict[str, tuple[Callable[..., Any], str]] = {
     "otherwise": (lambda: value(otherwise="x"), r"value utility of 'x': otherwise is x: give a utility"),
     "chunk": (lambda: value(chunk="x"), r"value utility of 'x': chunk is x: give the width"),
     "histogram": (lambda: value(histogram=5), r"value utility of 'x'"),
+    # costs
+    "cost nan": (lambda: jt.Profile({"a": math.nan}, {}), r"profile cost_us of 'a' is nan: give a finite number"),
+    "cost inf": (lambda: jt.Profile({"a": math.inf}, {}), r"profile cost_us of 'a' is inf: give a finite number"),
+    "cost below 0": (lambda: jt.Profile({"a": -1}, {}), r"profile cost_us of 'a' is -1: give a finite number"),
+    "cost text": (lambda: jt.Profile({"a": "x"}, {}), r"profile cost_us of 'a' is 'x'"),  # type: ignore[dict-item]
+    "costs None": (lambda: jt.Profile({}, None), r"profile selectivity is None: give numbers by"),  # type: ignore[arg-type]
+    "fixed nan": (lambda: jt.Profile({}, {}, fixed_ms=math.nan), r"profile fixed_ms is nan: give a finite number"),
+    # what Spark's DataFrames have
+    "behind an output": (lambda: trips().output("o").where("a > 1"), r"output 'o' ends its stream: declare 'where' on"),
+    "column": (lambda: trips()["fare"], r"stream 'trips' has no columns to take out: name them in SQL"),
+    "groups of windows": (lambda: trips().window("5 seconds").groupBy("a"), r"no 'groupBy' \(say by= in window"),
+    "rest of windows": (lambda: trips().window("5 seconds").count(), r"window of 'trips' has no 'count': it has agg"),
     # functions of one's own, topics
     "own type": (lambda: jt.aggregate(**{**FUNCTIONS, "type": 5}, columns="a"), r"aggregate\(\): type=5"),
     "own columns": (lambda: jt.aggregate(**FUNCTIONS, columns=5), r"aggregate\(\): columns=5"),
@@ -224,15 +237,15 @@ WRONG: dict[str, tuple[Callable[..., Any], str]] = {
     "to_yaml": (lambda: jt.to_yaml(None), r"None is no network"),  # type: ignore[arg-type]
     "yaml shedding": (
         lambda: yaml(more="run: {shedding: dryrun}"),
-        r"run\.shedding is 'dryrun' \(did you mean 'dry-run'\?\): use true, false or dry-run\.$",
+        r"run\.shedding\.mode is 'dryrun' \(did you mean 'dry-run'\?\): use on, off or dry-run\.$",
     ),
     "yaml catch_up": (
-        lambda: yaml(more="run: {catch_up: newst}"),
+        lambda: yaml(more="run: {shedding: {catch_up: newst}}"),
         r"catch_up is 'newst' \(did you mean 'newest'\?\): use shed, newest or all\.$",
     ),
     "yaml several kinds": (
-        lambda: yaml(more="run: {retention: [1]}"),
-        r"run\.retention is \[1\]: write a text, or give a whole number\.$",
+        lambda: yaml(more="run: {checkpoint: {retention: [1]}}"),
+        r"run\.checkpoint\.retention is \[1\]: write a text, or give a whole number\.$",
     ),
     # arguments that a function does not have, or lacks
     "unknown where": (

@@ -44,7 +44,7 @@ def run(spark: SparkSession, folder: Path) -> jt.Run:
             {name: jt.parquet(str(folder / name)) for name in ("fares", "alerts")},
             trigger="500 milliseconds",
             checkpoint=str(checkpoint),
-            profile=running.FREE,
+            costs=running.FREE,
         ),
         BATCHES * PER_BATCH,
     )

@@ -43,7 +43,7 @@ def main(folder: str) -> None:
         {name: Announcing(f"{folder}/{name}") for name in ("zones", "everywhere")},
         trigger="10 milliseconds",
         checkpoint=f"{folder}/checkpoint",
-        profile=running.FREE,
+        costs=running.FREE,
     )
     last = BATCHES - 1
     running.until(run, lambda: run.query.lastProgress is not None and run.query.lastProgress["batchId"] >= last)

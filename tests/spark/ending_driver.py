@@ -55,7 +55,7 @@ def start(spark: SparkSession, folder: str, rows: int = ROWS) -> Run:
         {"all": Filling(f"{folder}/all"), "zones": jt.memory()},
         trigger=running.TRIGGER,
         checkpoint=f"{folder}/checkpoint",
-        profile=running.FREE,
+        costs=running.FREE,
     )
 
 

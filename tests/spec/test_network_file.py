@@ -15,7 +15,8 @@ from tests.networks import Case, dags, declared_graphs, steady
 
 from jettison.errors import NetworkError
 from jettison.network import Apply, Graph, Join, Network, Output, QoS, Source, Value, Where
-from jettison.spec.network_file import from_yaml, read_spec, to_dict, to_yaml
+from jettison.spec.as_yaml import to_dict, to_yaml
+from jettison.spec.network_file import from_yaml, read_spec
 from jettison.statistics.profile import Profile
 
 pytestmark = pytest.mark.core
@@ -190,6 +191,19 @@ def test_a_function_of_a_module_is_written_by_its_import_path() -> None:
         ({"outputs__out__quality": "perhaps"}, "outputs.out.quality"),
         ({"profile": {"fixed_ms": -1}}, "profile.fixed_ms"),
         ({"run": {"trigger": 5}}, "run.trigger"),
+        (
+            {"run": {"shedding": "dryrun"}},
+            r"run.shedding.mode is 'dryrun' \(did you mean 'dry-run'\?\): use on, off or",
+        ),
+        ({"run": {"shedding": {"headrom": 1}}}, r"run.shedding.headrom is not known \(did you mean 'headroom'\?\)"),
+        ({"run": {"shedding": 5}}, r"run.shedding.mode is 5: use on, off or dry-run"),
+        ({"run": {"checkpoint": 5}}, r"run.checkpoint.path is 5: write a text"),
+        (
+            {"run": {"headroom": 0.8}},
+            r"run.headroom is not known: it is in run.shedding, as in `shedding: {headroom: ...",
+        ),
+        ({"run": {"retention": 5}}, r"run.retention is not known: it is in run.checkpoint, as in `checkpoint: {reten"),
+        ({"run": {"statics": {}}}, "run.statics is not known: it is called run.tables"),
     ],
 )
 def test_a_fault_of_form_names_its_place(changes: dict[str, Any], place: str) -> None:

@@ -18,10 +18,12 @@ from jettison.plan.reasons import WINDOWS_EARLIER, kind_of_reason
 from jettison.spark.checkpoint.logs import shed_entries
 from jettison.statistics.account import Account
 from jettison.statistics.arrival import TopicSample
+from jettison.statistics.missing_results import MissingResults
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample, FailedWindows, OutputSample
 from jettison.telemetry.events import batch_event
 from jettison.telemetry.report import Report, Totals
+from jettison.testing import ManualClock
 
 pytestmark = pytest.mark.core
 
@@ -69,7 +71,7 @@ def test_trust_7_delivered_and_utility_are_counted_not_planned() -> None:
 
 def test_trust_7_batches_over_budget_are_not_called_within_it() -> None:
     """It was 18 batches at twice the budget, each with the reason "within budget"."""
-    loop = Controller(branches().graph, Settings(1000.0), Profile({"a": 1.0}, {}), clock=lambda: 0.0)
+    loop = Controller(branches().graph, Settings(1000.0), Profile({"a": 1.0}, {}), clock=ManualClock())
     plan = loop.decide({"s": 1000}, 1000.0)
     assert plan.reason == "predicted within budget"
     report = reported(branches(), *((batch(n, 1800.0), plan) for n in range(18)), (batch(18), plan))
@@ -82,7 +84,7 @@ def test_trust_7_the_first_batch_is_not_mispredicted_as_nothing_was_predicted() 
     graph = branches().graph
     plan = Plan(reason="predicted within budget")
     assert not batch_event(graph, batch(0, 1800.0), plan, budget_ms=900.0, calibrating=True).mispredicted
-    loop = Controller(graph, Settings(1000.0), Profile({"a": 1.0}, {}), clock=lambda: 0.0, guessed=True)
+    loop = Controller(graph, Settings(1000.0), Profile({"a": 1.0}, {}), clock=ManualClock(), guessed=True)
     first = loop.decide({"s": 1000}, 1000.0)
     assert first.reason == "costs are not believed yet"
     report = reported(branches(), (batch(0, 1800.0), first))
@@ -96,11 +98,24 @@ def test_trust_7_seconds_behind_are_unknown_while_nothing_arrives() -> None:
     assert "28,924 behind (for how long is not known: none arrive)" in str(report)
 
 
+def test_trust_4_results_that_are_missing_are_said_with_the_rows_that_they_have() -> None:
+    """Nothing said that groups were lost."""
+    missing = {"busy": MissingResults(rows=30.0, pairs=60.0)}
+    report = reported(branches(), *((batch(n, missing=missing), Plan()) for n in range(2)))
+    assert report.missing == {"busy": MissingResults(60.0, 120.0)}
+    assert report.results_missing == pytest.approx(12.0)
+    assert (
+        "aggregate busy: results with about 60 rows are missing, of groups that lost every row in a window; they "
+        in (str(report))
+    )
+    assert "are missing" not in str(reported(branches(), (batch(), Plan())))
+
+
 def windowed() -> tuple[jt.Network, Controller, BatchMarks]:
     net = jt.Network("windows")
     trips = net.source("trips", "at timestamp, zone int", event_time="at")
     trips.window("5 seconds", by="zone").agg(n="count(*)", name="busy").output("table")
-    loop = Controller(net.graph, Settings(1000.0), Profile({"busy": 5.0}, {}), clock=lambda: 0.0)
+    loop = Controller(net.graph, Settings(1000.0), Profile({"busy": 5.0}, {}), clock=ManualClock())
     return net, loop, BatchMarks(net.graph, {"busy": Mark(95 * S, 80 * S)})
 
 

@@ -10,18 +10,23 @@ from rich.table import Table
 
 from jettison.app.plan import Headroom, Rates, SpecPath
 from jettison.app.screen import kept, number, out, paragraph, percent, plain_table, predicates
-from jettison.app.situation import Situation, find_modules_here, load_spec, read_profile, read_settings, situation
+from jettison.app.situation import Situation, find_modules_here, load_spec, read_settings, situation
 from jettison.network.arc import arc_name
 from jettison.network.graph import Graph
 from jettison.network.render import as_mermaid, as_text
 from jettison.network.soundness import check_imports, check_sql, check_types
 from jettison.plan.floors import floors, plan_accuracies
+from jettison.spec.profile_section import read_profile
 from jettison.spec.run_section import read_places
 from jettison.statistics.load import flows, load_coefficients
 
 
 def check(spec: SpecPath) -> None:
-    """Read a specification, check all of it (columns, SQL, functions), and show its network. Needs no Spark."""
+    """Check a file (columns, types, SQL, functions, profile, places), and show its network. Needs no Spark.
+
+    \b
+    jettison check examples/taxi.yaml
+    """
     read, graph = load_spec(spec)
     check_types(graph)
     check_sql(graph)
@@ -42,9 +47,16 @@ def explain(
     spec: SpecPath,
     rows_per_s: Rates = None,
     headroom: Headroom = None,
-    mermaid: Annotated[bool, typer.Option("--mermaid", help="Print a Mermaid flow chart for a document.")] = False,
+    mermaid: Annotated[
+        bool, typer.Option("--mermaid", help="Print a Mermaid flow chart, for use in a document.")
+    ] = False,
 ) -> None:
-    """Show where the work goes, how much it is at these rates, and which drops they need. Needs no Spark."""
+    """Show the network with its costs, its load, and the drops that these rates need. Needs no Spark.
+
+    \b
+    jettison explain examples/taxi.yaml
+    jettison explain examples/taxi.yaml --rows-per-s trips=100000 --mermaid
+    """
     now = situation(spec, rows_per_s or (), headroom)
     if mermaid:
         arc_notes = {arc: f"keep {share}" for arc, share in kept(now.plan).items()}

@@ -2,7 +2,7 @@
 
 import math
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,12 +11,14 @@ import typer
 from jettison.app.screen import percent
 from jettison.control.loop import Settings
 from jettison.errors import NetworkError
-from jettison.network.durations import duration_ms
 from jettison.network.graph import Graph
+from jettison.options.trigger import Trigger
 from jettison.plan.plan import Infeasible, Plan
 from jettison.plan.problem import Problem
 from jettison.plan.shedders.road_map import RoadMap, RoadMapShedder, build_road_map
-from jettison.spec.network_file import ProfileSpec, RunSpec, Spec, read_spec
+from jettison.spec.network_file import Spec, read_spec
+from jettison.spec.profile_section import check_rate, read_profile
+from jettison.spec.run_options import RunSpec
 from jettison.statistics.profile import Profile
 
 
@@ -73,32 +75,6 @@ def load_spec(path: Path) -> tuple[Spec, Graph]:
     return spec, spec.graph()
 
 
-def read_profile(origin: str, graph: Graph, spec: ProfileSpec) -> Profile:
-    """A file's `profile` section, checked against its network."""
-    values = {place: _spread(origin, graph, place, rows) for place, rows in spec.values.items()}
-    profile = Profile(spec.cost_us, spec.selectivity, spec.fixed_ms, spec.read_us, spec.drop_us, spec.look_us, values)
-    profile.check(graph)
-    profile = profile.completed(graph)
-    for name, rate in spec.rows_per_s.items():
-        _check_rate(f"{origin}: profile.rows_per_s", graph, name, rate)
-    return profile
-
-
-def _spread(
-    origin: str, graph: Graph, place: str, histogram: Sequence[tuple[float, float, float]]
-) -> tuple[float, ...]:
-    """A histogram of the file, (from, to, share) rows under "operator.column", in the cells of the column's track."""
-    places = {f"{name}.{column}": track for track in graph.tracks.all for name, column in track.columns.items()}
-    if place not in places:
-        known = ", ".join(places) or "none, as no output has a value utility"
-        raise NetworkError(f"{origin}: profile.values: {place!r} is no column that outputs are valued by: {known}.")
-    if not histogram or sum(share for *_, share in histogram) <= 0 or any(share < 0 for *_, share in histogram):
-        raise NetworkError(f"{origin}: profile.values of {place!r} has no mass: give (from, to, share) rows above 0.")
-    if any(low >= high for low, high, _ in histogram):
-        raise NetworkError(f"{origin}: profile.values of {place!r}: let every interval rise from its start to its end.")
-    return tuple(float(share) for share in places[place].spread(histogram))
-
-
 def needed_profile(path: Path, spec: Spec, graph: Graph) -> tuple[Profile, Mapping[str, float]]:
     """The costs and the rates of a file's `profile` section, which must be there."""
     if spec.profile is None or not spec.profile.cost_us:
@@ -112,9 +88,9 @@ def needed_profile(path: Path, spec: Spec, graph: Graph) -> tuple[Profile, Mappi
 def read_settings(spec: Spec, headroom: float | None, *, shedding: bool = True, shedder: str | None = None) -> Settings:
     """Trigger, headroom and shedder of the `run` section; those that are given take the place of its own."""
     run = spec.run or RunSpec()
-    trigger_ms = duration_ms(run.trigger, "run.trigger")
-    share = run.headroom if headroom is None else headroom
-    return Settings(trigger_ms, share, shedding, shedder=shedder or run.shedder)
+    trigger_ms = Trigger.of(run.trigger).interval_ms
+    share = run.shedding.headroom if headroom is None else headroom
+    return Settings(trigger_ms, share, shedding, shedder=shedder or run.shedding.shedder)
 
 
 def situation(path: Path, given: Iterable[str], headroom: float | None) -> Situation:
@@ -147,14 +123,6 @@ def given_rates(option: str, given: Iterable[str], graph: Graph) -> dict[str, fl
             equals, rate = "", 0.0
         if not equals:
             raise typer.BadParameter(f"{option} {text!r} is not of the form SOURCE=N, such as trips=20000.")
-        _check_rate(option, graph, name, rate)
+        check_rate(option, graph, name, rate)
         rates[name] = rate
     return rates
-
-
-def _check_rate(place: str, graph: Graph, name: str, rate: float) -> None:
-    names = [source.name for source in graph.sources]
-    if name not in names:
-        raise NetworkError(f"{place}: {name!r} is not a source of network {graph.name!r}; sources: {', '.join(names)}.")
-    if not (math.isfinite(rate) and rate >= 0):
-        raise NetworkError(f"{place} of {name!r} is {rate}: give rows per second of at least 0.")

@@ -81,7 +81,7 @@ class Controller:
         self._covered_us = {each.name: Smoothed(_COVERED_WEIGHT) for each in graph.aggregates if each.estimated}
         self._probes = Probes()
         self._named = named_groups(graph)
-        self._sending: frozenset[str] = frozenset()
+        self._sending: frozenset[str] | None = None  # the sources that sent when the plan in force was made
         self._trust = Trust(graph)
         self._doubted = False
         self._planned_for = profile
@@ -193,7 +193,7 @@ class Controller:
         self._rates.update(rows, now_ms)
         self._follow(marks)
         sending = frozenset(name for name, count in rows.items() if count > 0)
-        same = sending == self._sending and not self._doubted and not values_jumped(self._planned_for, self.profile)
+        same = self._sending in (None, sending) and not self._doubted and not values_jumped(self._planned_for, self.profile)
         planning = Planning(
             self._known,
             self._detector,
@@ -244,6 +244,17 @@ class Controller:
         self._learned = Learned(self._graph, profile, guessed=True)
         self._detector = Detector()
         self._prepare()
+
+    def memory(self) -> dict[str, float]:
+        """What the next plan rests on beside rows, costs and the plan in force, where the clock has no say: arrival
+        rates. Nothing where costs are learned."""
+        return {} if self._settings.learn else self._rates.known()
+
+    def restore(self, plan: Plan, memory: Mapping[str, float]) -> None:
+        """Go on, after a restart, where a run without `learn` was when it had made this plan."""
+        if not self._settings.learn:
+            self._plan = plan
+            self._rates.restore(memory)
 
     def record(self, sample: BatchSample) -> None:
         """Learn from a batch that has run, and let the shedder prepare for the next."""

@@ -19,6 +19,8 @@ from jettison.experiments.support.timeline import draw, table
 from jettison.experiments.support.workload import taxi_network
 from jettison.network.declare import Network
 from jettison.network.kafka import Kafka
+from jettison.options.costs import Costs
+from jettison.options.shedding import Shedding
 from jettison.spark.read.generator import generate
 from jettison.spark.run.run import Run
 from jettison.spark.run.session import local_session
@@ -116,10 +118,8 @@ def _run(network: Network, streams: dict[str, Any], capacity: Capacity, seconds:
             parquet_sinks(network, Path(name)),
             trigger=capacity.trigger,
             checkpoint=f"{name}/checkpoint",
-            shedding=shedder is not None,
-            shedder=shedder or "random",
-            profile=capacity.profile,
-            shared=capacity.shared,
+            shedding=Shedding(mode="on" if shedder is not None else "off", shedder=shedder or "random"),
+            costs=Costs(capacity.profile, shared=capacity.shared),
             live=True,
         )
         running.await_termination(timeout=seconds)

@@ -26,6 +26,8 @@ from jettison.experiments.support.capacity import parquet_sinks, wait_for
 from jettison.network.declare import Network
 from jettison.network.qos import QoS
 from jettison.network.value import Value
+from jettison.options.costs import Costs
+from jettison.options.shedding import Shedding
 from jettison.spark.run.session import local_session
 from jettison.spark.run.start import start
 from jettison.statistics.profile import Profile
@@ -176,11 +178,9 @@ def _run(spark: Any, case: Case, batches: list[Batch], folder: Path) -> list[dic
         {"s": files.parquet(str(_files(folder, case.payload)))},
         parquet_sinks(case.network, out),
         trigger=f"{_TRIGGER_MS:g} milliseconds",
-        headroom=_HEADROOM,
+        shedding=Shedding(headroom=_HEADROOM),
         checkpoint=str(out / "checkpoint"),
-        profile=Profile(case.cost_us, {}),
-        shared=(),
-        learn=False,
+        costs=Costs(Profile(case.cost_us, {}), learn=False, shared=()),
     )
     wait_for(running, len(batches), _TIMEOUT_S)
     written = spark.read.parquet(str(out / "o")).groupBy("_batch").agg({"_kept": "max"}).collect()

@@ -30,6 +30,8 @@ from jettison.experiments.support.trip_files import TripFiles
 from jettison.network.declare import Network
 from jettison.network.qos import QoS
 from jettison.network.windows.estimates import WEIGHT
+from jettison.options.costs import Costs
+from jettison.options.shedding import Shedding
 from jettison.plan.plan import Plan
 from jettison.spark.compile.compiler import Compiler
 from jettison.spark.run.session import local_session
@@ -161,11 +163,9 @@ def _given(
         {"trips": trips.stream(spark).selectExpr(*columns)},
         parquet_sinks(network, folder),
         trigger=f"{_TRIGGER_MS:g} milliseconds",
-        headroom=_HEADROOM,
+        shedding=Shedding(headroom=_HEADROOM),
         checkpoint=str(folder / "checkpoint"),
-        profile=Profile({"busy": cost_us}, {}),
-        shared=(),
-        learn=False,
+        costs=Costs(Profile({"busy": cost_us}, {}), learn=False, shared=()),
     )
     wait_for(running, trips.batches)
     arcs = [sample.arcs["trips"] for sample, _ in running.history]

@@ -17,6 +17,8 @@ from jettison.experiments.support.battalion import battalion_network
 from jettison.experiments.support.capacity import wait_for
 from jettison.network.graph import Graph
 from jettison.network.value import Value
+from jettison.options.costs import Costs
+from jettison.options.shedding import Shedding
 from jettison.plan.plan import Plan
 from jettison.plan.problem import Problem
 from jettison.spark.compile.compiler import Compiler
@@ -186,12 +188,10 @@ def _shed(
             streams,
             sinks,
             trigger=f"{trigger_ms:.0f} milliseconds",
-            headroom=_HEADROOM,
+            shedding=Shedding(shedder=shedder, headroom=_HEADROOM),
             checkpoint=str(Path(folder) / "checkpoint"),
-            shedder=shedder,
-            profile=profile,
-            learn=False,  # all three are asked the same question, whatever the machine does meanwhile
-            shared=shared,
+            # all three are asked the same question, whatever the machine does meanwhile
+            costs=Costs(profile, learn=False, shared=shared),
         )
         wait_for(running, batches)
     got = {output.name: 0.0 for output in graph.outputs}

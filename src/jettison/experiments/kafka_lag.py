@@ -22,6 +22,8 @@ from jettison.experiments.support.producer import Truth, fill, producing
 from jettison.experiments.support.waiting import wait_until
 from jettison.experiments.support.workload import taxi_network
 from jettison.network.kafka import Kafka
+from jettison.options.costs import Costs
+from jettison.options.shedding import Shedding
 from jettison.spark.read.kafka import read_stream
 from jettison.spark.run.session import local_session
 from jettison.spark.run.start import start
@@ -130,10 +132,9 @@ def _jettison(spark: Any, topic: Kafka, folder: Path, capacity: Capacity) -> Any
         network,
         sinks=parquet_sinks(network, folder / "out"),
         trigger=capacity.trigger,
-        headroom=_HEADROOM,
+        shedding=Shedding(headroom=_HEADROOM),
         checkpoint=str(folder / "checkpoint"),
-        profile=capacity.profile,
-        shared=capacity.shared,
+        costs=Costs(capacity.profile, shared=capacity.shared),
     )
     return running.stop
 

@@ -22,6 +22,7 @@ from jettison.experiments.support.producer import Truth, fill, producing
 from jettison.experiments.support.waiting import first_batch
 from jettison.experiments.support.workload import taxi_network
 from jettison.network.kafka import Kafka
+from jettison.options.costs import Costs
 from jettison.spark.run.run import Run
 from jettison.spark.run.session import local_session
 from jettison.spark.run.start import start
@@ -49,8 +50,7 @@ def run(*, quick: bool, say: Say, capacity: Capacity | None = None, broker: Brok
             sinks=parquet_sinks(network, Path(name) / "out"),
             trigger=capacity.trigger,
             checkpoint=f"{name}/checkpoint",
-            profile=capacity.profile,
-            shared=capacity.shared,
+            costs=Costs(capacity.profile, shared=capacity.shared),
         )
         fill(kafka.servers, _TOPIC, FIRST_ROWS)
         first_batch(running)

@@ -24,7 +24,8 @@ from jettison.experiments.harness import Result, Say
 from jettison.experiments.support.capacity import parquet_sinks, wait_for
 from jettison.experiments.support.trip_files import TripFiles
 from jettison.network.declare import Network
-from jettison.spark.run.calibration import assumed_profile
+from jettison.options.costs import Costs
+from jettison.spark.batch.calibration import assumed_profile
 from jettison.spark.run.session import local_session
 from jettison.spark.run.start import start
 
@@ -125,8 +126,7 @@ def _measured(spark: Any, case: Case, trips: TripFiles, folder: Path) -> dict[st
             trigger="1 millisecond",
             checkpoint=str(folder / "checkpoint"),
             shedding=False,
-            profile=assumed_profile(network.graph),
-            shared=(),
+            costs=Costs(assumed_profile(network.graph), shared=()),
         )
         wait_for(running, trips.batches)
     samples = [sample for sample, _ in running.history][: trips.batches]

@@ -25,7 +25,8 @@ from jettison.experiments.support.capacity import parquet_sinks, wait_for
 from jettison.experiments.support.trip_files import SCHEMA, TripFiles
 from jettison.network.declare import Network
 from jettison.network.windows.time_windows import END, START
-from jettison.spark.run.calibration import assumed_profile
+from jettison.options.costs import Costs
+from jettison.spark.batch.calibration import assumed_profile
 from jettison.spark.run.session import local_session
 from jettison.spark.run.start import start
 
@@ -133,8 +134,7 @@ def _jettison(spark: Any, trips: TripFiles, outputs: Outputs, folder: Path) -> f
         trigger="1 millisecond",
         checkpoint=str(folder / "checkpoint"),
         shedding=False,
-        profile=assumed_profile(network.graph),
-        shared=(),
+        costs=Costs(assumed_profile(network.graph), shared=()),
     )
     wait_for(running, trips.batches)
     report = running.report()

@@ -16,6 +16,8 @@ from jettison.experiments.support.capacity import Capacity, measure_capacity, pa
 from jettison.experiments.support.timeline import draw, p99_ms, processed_rows, table
 from jettison.experiments.support.waiting import first_batch
 from jettison.experiments.support.workload import taxi_network
+from jettison.options.costs import Costs
+from jettison.options.shedding import Shedding
 from jettison.spark.read.generator import generate
 from jettison.spark.run.run import Run
 from jettison.spark.run.session import local_session
@@ -78,11 +80,9 @@ def timed_run(spark: Any, capacity: Capacity, rate: Rate, seconds: float, *, she
             {"trips": generate(spark, TAXI_PAYLOAD, rate=rate)},
             parquet_sinks(network, Path(name)),
             trigger=capacity.trigger,
-            headroom=0.9,
+            shedding=Shedding(mode="on" if shedding else "off", headroom=0.9),
             checkpoint=f"{name}/checkpoint",
-            shedding=shedding,
-            profile=capacity.profile,
-            shared=capacity.shared,
+            costs=Costs(capacity.profile, shared=capacity.shared),
         )
         first_batch(running)
         running.await_termination(timeout=seconds)

@@ -21,6 +21,8 @@ from jettison.experiments.support.capacity import Capacity, measure_capacity, pa
 from jettison.experiments.support.waiting import first_batch
 from jettison.experiments.support.workload import taxi_network
 from jettison.network.graph import Graph
+from jettison.options.costs import Costs
+from jettison.options.shedding import Shedding
 from jettison.plan.certify import planned_load_us
 from jettison.plan.plan import Plan
 from jettison.plan.problem import Problem
@@ -165,10 +167,9 @@ def _on_spark(spark: Any, capacity: Capacity, rate: Rate, seconds: float) -> tup
             {"trips": generate(spark, TAXI_PAYLOAD, rate=rate)},
             parquet_sinks(network, Path(name)),
             trigger=capacity.trigger,
-            headroom=_HEADROOM,
+            shedding=Shedding(headroom=_HEADROOM),
             checkpoint=f"{name}/checkpoint",
-            profile=capacity.profile,
-            shared=capacity.shared,
+            costs=Costs(capacity.profile, shared=capacity.shared),
         )
         running.await_termination(timeout=2 * seconds / 3)
         costs = running.controller.profile

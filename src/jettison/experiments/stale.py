@@ -24,6 +24,8 @@ from jettison.experiments.support.producer import producing
 from jettison.experiments.support.timeline import draw, table
 from jettison.experiments.support.workload import taxi_network
 from jettison.network.kafka import Kafka
+from jettison.options.costs import Costs
+from jettison.options.shedding import Shedding
 from jettison.spark.run.run import Run
 from jettison.spark.run.session import local_session
 from jettison.spark.run.start import start
@@ -124,12 +126,9 @@ def _stalled(
             taxi_network(Kafka(broker.servers, topic, starting_offsets="earliest")),
             sinks={"fares": _discard, "routes": stall.look, "alerts": stall.hang},
             trigger=capacity.trigger,
-            headroom=0.9,
+            shedding=Shedding(mode="on" if shedding else "off", headroom=0.9, stale=stale),
             checkpoint=str(Path(name) / "checkpoint"),
-            shedding=shedding,
-            stale=stale,
-            profile=capacity.profile,
-            shared=capacity.shared,
+            costs=Costs(capacity.profile, shared=capacity.shared),
         )
         rate = Constant(capacity.rows_per_s)
         try:

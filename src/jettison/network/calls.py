@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, TypeVar, cast
 
@@ -16,8 +16,12 @@ C = TypeVar("C", bound=type)
 _KEYWORDS = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
-def checked_call(name: str, error: type[JettisonError] = NetworkError) -> Callable[[F], F]:
+def checked_call(
+    name: str, error: type[JettisonError] = NetworkError, moved: Mapping[str, str] | None = None
+) -> Callable[[F], F]:
     """Decorate a function: calls that do not fit its signature raise `error` instead of TypeError.
+
+    `moved` says of arguments that it had once where they are now.
 
     >>> @checked_call("jt.thing")
     ... def thing(size, *, colour="red"): return size
@@ -42,7 +46,7 @@ def checked_call(name: str, error: type[JettisonError] = NetworkError) -> Callab
             try:
                 signature.bind(*given, **named)
             except TypeError as wrong:
-                raise error(_told(name, signature, named, str(wrong))) from None
+                raise error(_explain(name, signature, named, str(wrong), moved or {})) from None
             return function(*given, **named)
 
         return cast(F, called)
@@ -61,12 +65,16 @@ def checked_init(name: str, error: type[JettisonError] = NetworkError) -> Callab
     return decorate
 
 
-def _told(name: str, signature: inspect.Signature, named: dict[str, Any], wrong: str) -> str:
+def _explain(
+    name: str, signature: inspect.Signature, named: dict[str, Any], wrong: str, moved: Mapping[str, str]
+) -> str:
     parameters = {each.name: each.kind for each in signature.parameters.values() if each.name != "self"}
     takes = f"it takes {', '.join(parameters) or 'none'}"
     keywords = [each for each, kind in parameters.items() if kind in _KEYWORDS]
     open_ended = any(kind is inspect.Parameter.VAR_KEYWORD for kind in parameters.values())
     unknown = next((each for each in named if each not in keywords and not open_ended), None)
+    if unknown is not None and unknown in moved:
+        return f"{name} has no argument {unknown!r}: {moved[unknown]}."
     if unknown is not None:
         return f"{name} has no argument {unknown!r}{meant(unknown, keywords)}: {takes}."
     if "missing a required" in wrong:

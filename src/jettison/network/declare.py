@@ -59,7 +59,7 @@ class Network:
 
     >>> net = Network("taxi")
     >>> trips = net.source("trips", schema="trip long, fare double", id=["trip"])
-    >>> trips.where("fare > 200").select("trip").output("alerts")
+    >>> _ = trips.where("fare > 200").select("trip").output("alerts")
     >>> print(net)
     network taxi
     trips: source trip long, fare double
@@ -141,6 +141,10 @@ class Network:
         known = sorted({*(each for each in dir(type(self)) if not each.startswith("_")), "graph"})
         raise UnknownNameError(f"network {self.name!r} has no {name!r}{meant(name, known)}: it has {', '.join(known)}.")
 
+    def __repr__(self) -> str:
+        names = ", ".join(repr(output.name) for output in self.graph.outputs) or "no outputs"
+        return f"<network {self.name!r}: {names}>"
+
     def __str__(self) -> str:
         from jettison.network.render import as_text
 
@@ -166,6 +170,16 @@ class Stream:
         known = [each for each in dir(type(self)) if not each.startswith("_")]
         hint = f" ({_IN_SPARK[name]})" if name in _IN_SPARK else meant(name, known)
         raise UnknownNameError(f"stream {self.name!r} has no {name!r}{hint}: it has {', '.join(known)}.")
+
+    def __getitem__(self, name: object) -> Any:
+        raise NetworkError(
+            f"stream {self.name!r} has no columns to take out: name them in SQL, such as .where('fare > 0') or "
+            f".select('fare')."
+        )
+
+    def __repr__(self) -> str:
+        columns = "columns that only Spark knows" if self.columns is None else ", ".join(self.columns)
+        return f"<stream {self.name!r} of network {self._network.name!r}: {columns}>"
 
     @checked_call("stream.where")
     def where(self, predicate: Expression, *, name: str | None = None) -> Stream:
@@ -265,13 +279,14 @@ class Stream:
         return self._network._add(Apply(name, (self.name,), function, declared))
 
     @checked_call("stream.output")
-    def output(self, name: str, *, qos: QoS | None = None, quality: bool = False) -> None:
+    def output(self, name: str, *, qos: QoS | None = None, quality: bool = False) -> Ended:
         """End the stream here: results leave under this name, worth what `qos` says."""
         if qos is not None and not isinstance(qos, QoS):
             raise NetworkError(f"output {name!r}: qos is {qos!r}: give jt.QoS(...), such as jt.QoS(priority=5).")
         if not isinstance(quality, bool):
             raise NetworkError(f"output {name!r}: quality is {quality!r}: say True or False.")
         self._network._add(Output(name, (self.name,), qos or QoS(), quality))
+        return Ended(name, self.name)
 
     def _check_network(self, kind: str, name: str, other: Stream) -> None:
         if not isinstance(other, Stream):
@@ -281,6 +296,30 @@ class Stream:
                 f"{kind} {name!r}: stream {other.name!r} belongs to another network ({other._network.name!r}): "
                 f"declare it in this one ({self._network.name!r}) too."
             )
+
+
+class Ended:
+    """The end of a stream: an output, behind which nothing can be declared.
+
+    >>> ended = Network("n").source("s", "a int").output("o")
+    >>> ended.where("a > 0")
+    Traceback (most recent call last):
+    jettison.errors.UnknownNameError: output 'o' ends its stream: declare 'where' on stream 's', before the output.
+    """
+
+    def __init__(self, name: str, stream: str) -> None:
+        self.name = name
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name == "name":  # not there yet, while it is copied
+            raise AttributeError(f"'Ended' object has no attribute {name!r}")
+        raise UnknownNameError(
+            f"output {self.name!r} ends its stream: declare {name!r} on stream {self._stream!r}, before the output."
+        )
+
+    def __repr__(self) -> str:
+        return f"<output {self.name!r} of stream {self._stream!r}>"
 
 
 class Windowed:
@@ -306,7 +345,12 @@ class Windowed:
                 f"window of {self._stream.name!r} has no {name!r}: say first what is computed of it, "
                 f"such as .window(...).agg(n='count(*)').{name}(...)."
             )
-        raise AttributeError(f"'Windowed' object has no attribute {name!r}")
+        if name.startswith("_"):  # not there yet, while it is copied
+            raise AttributeError(f"'Windowed' object has no attribute {name!r}")
+        hint = " (say by= in window(...))" if name.lower() == "groupby" else meant(name, ["agg"])
+        raise UnknownNameError(
+            f"window of {self._stream.name!r} has no {name!r}{hint}: it has agg, such as .agg(n='count(*)')."
+        )
 
     @checked_call("window.agg")
     def agg(

@@ -6,7 +6,7 @@ operator paid to operator alerts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -15,24 +15,20 @@ from jettison.errors import NetworkError
 from jettison.network.arc import Arc
 from jettison.network.arguments import check_text
 from jettison.network.calls import checked_init
-from jettison.network.columns.expressions import check_columns, is_whole_star, names_itself, passed_column, result_name
-from jettison.network.columns.join_columns import Columns, join_columns, stream_join_columns
-from jettison.network.columns.reserved import added
-from jettison.network.columns.schema import as_ddl, check_names
-from jettison.network.columns.words import an
+from jettison.network.columns.expressions import passed_column, result_name
+from jettison.network.columns.join_columns import Columns
+from jettison.network.columns.operator_columns import operator_columns
+from jettison.network.columns.schema import as_ddl
 from jettison.network.kafka import Kafka
+from jettison.network.names import named_apart
 from jettison.network.operators import (
     Aggregate,
-    Apply,
     CountAggregate,
-    Join,
     Operator,
     Output,
     Select,
     Source,
     StreamJoin,
-    Union,
-    Where,
     WithColumns,
     kind_of,
 )
@@ -48,6 +44,7 @@ if TYPE_CHECKING:
 class Graph:
     """A whole network. Building one checks it: names, cycles, columns.
 
+    >>> from jettison.network.operators import Where
     >>> graph = Graph("taxi", (Source("trips", (("fare", "double"),)),
     ...                        Where("paid", ("trips",), "fare > 0"), Output("fares", ("paid",))))
     >>> graph.arcs
@@ -60,20 +57,13 @@ class Graph:
     """By aggregate, the folder of a checkpoint that has its slices: those in one folder go on to share them."""
 
     def __post_init__(self) -> None:
-        seen: dict[str, Operator] = {}
         check_text("network", "name", self.name, "'taxi'")
         given: object = self.operators
         if not isinstance(given, tuple | list) or not all(hasattr(each, "inputs") for each in given):
             raise NetworkError(f"graph {self.name!r}: operators are {given!r}: give operators, or use jt.Network.")
-        for operator in self.operators:
-            _check_name(operator)
-            if operator.name in seen:
-                raise NetworkError(
-                    f"network {self.name!r}: two operators are called {operator.name!r} "
-                    f"({an(kind_of(seen[operator.name]))} and {an(kind_of(operator))}): give one another name."
-                )
-            seen[operator.name] = operator
-        for operator in self.operators:
+        operators = named_apart(self.name, tuple(self.operators))
+        seen = {operator.name: operator for operator in operators}
+        for operator in operators:
             for tail in operator.inputs:
                 if tail not in seen:
                     raise NetworkError(
@@ -82,7 +72,7 @@ class Graph:
                     )
                 if isinstance(seen[tail], Output):
                     raise NetworkError(f"{kind_of(operator)} {operator.name!r} reads output {tail!r}: an output ends.")
-        object.__setattr__(self, "operators", marked(_topological(self.name, self.operators)))
+        object.__setattr__(self, "operators", marked(_topological(self.name, operators)))
         _ = self.columns
         if any(isinstance(operator, Output) and operator.qos.value is not None for operator in self.operators):
             _ = self.tracks
@@ -174,7 +164,7 @@ class Graph:
         coming: dict[str, tuple[str, ...]] = {}
         for operator in self.operators:
             also = [name for tail in operator.inputs for name in coming[tail]]
-            found[operator.name] = _columns_of(operator, found, also)
+            found[operator.name] = operator_columns(operator, found, also)
             if isinstance(operator, Aggregate) and not self.outputs_below(operator.name):
                 also += interval_names(operator.aggregates)  # as long as no output says that there are none
             coming[operator.name] = tuple(also)
@@ -301,12 +291,6 @@ def _on_topic(operator: Operator, topic: Kafka | None) -> Operator:
     return replace(operator, payload=topic.value, kafka=given)
 
 
-def _check_name(operator: Operator) -> None:
-    name = operator.name
-    if not isinstance(name, str) or not name or not all(char.isalnum() or char in "_-" for char in name):
-        raise NetworkError(f"{kind_of(operator)} name {name!r}: use letters, digits, _ and -.")
-
-
 def _topological(network: str, operators: tuple[Operator, ...]) -> tuple[Operator, ...]:
     """Operators by their distance from a source; at equal distance outputs first, else as declared.
 
@@ -324,81 +308,3 @@ def _topological(network: str, operators: tuple[Operator, ...]) -> tuple[Operato
         done.update((operator.name, operator) for operator in ready)
         waiting = [operator for operator in waiting if operator.name not in done]
     return tuple(done.values())
-
-
-def _columns_of(operator: Operator, found: dict[str, Columns], coming: Sequence[str]) -> Columns:
-    """What an operator gives, checked; of its input it may also use columns that may be `coming`."""
-    element = f"{kind_of(operator)} {operator.name!r}"
-    if isinstance(operator, Source):
-        names = tuple(name for name, _ in operator.schema)
-        if operator.payload and operator.payload_column in names:
-            raise NetworkError(
-                f"{element}: {operator.payload_column!r} holds the payload, so the schema cannot have it too."
-            )
-        return names
-    here = found[operator.inputs[0]]
-    if isinstance(operator, Where):
-        check_columns(element, operator.predicate, here, also=coming)
-    elif isinstance(operator, Select):
-        return _select_columns(element, operator, here, coming)
-    elif isinstance(operator, WithColumns):
-        for _, expression in operator.columns:
-            check_columns(element, expression, here, also=coming)
-        return None if here is None else _with_columns(operator, here)
-    elif isinstance(operator, Union):
-        return _union_columns(element, operator, found)
-    elif isinstance(operator, Join):
-        return join_columns(element, operator, here)
-    elif isinstance(operator, StreamJoin):
-        return stream_join_columns(element, operator, here, found[operator.inputs[1]])
-    elif isinstance(operator, Aggregate | CountAggregate):
-        for text in operator.reads:
-            check_columns(element, text, here, also=coming)
-        return operator.columns
-    elif isinstance(operator, Apply):
-        check_names(element, operator.columns or ())
-        return operator.columns
-    elif isinstance(operator, Output) and (fault := added(element, here or (), quality=operator.quality)):
-        raise NetworkError(fault)
-    return here
-
-
-def _with_columns(operator: WithColumns, here: tuple[str, ...]) -> tuple[str, ...]:
-    """A new column that differs from an old one in case only takes its place, as in Spark."""
-    columns = {name.lower(): name for name in here}
-    columns |= {name.lower(): name for name, _ in operator.columns}
-    return tuple(columns.values())
-
-
-def _select_columns(element: str, operator: Select, here: Columns, coming: Sequence[str]) -> Columns:
-    names: list[str] = []
-    known = here
-    for expression in operator.expressions:
-        check_columns(element, expression, known, also=(*names, *coming))
-        name = result_name(expression)
-        if name is not None:
-            names.append(name)
-        elif is_whole_star(expression) and here is not None:
-            names.extend(here)
-        elif names_itself(expression):
-            known = None
-        else:
-            raise NetworkError(f"{element}: {expression!r} has no name: write {expression + ' AS name'!r}.")
-    check_names(element, names)
-    return None if known is None else tuple(names)
-
-
-def _union_columns(element: str, operator: Union, found: dict[str, Columns]) -> Columns:
-    """Those of the first input whose columns are known: all have the same."""
-    known = [(tail, columns) for tail in operator.inputs if (columns := found[tail]) is not None]
-    if not known:
-        return None
-    first, columns = known[0]
-    names = {name.lower() for name in columns}
-    for other, theirs in known[1:]:
-        odd = names ^ {name.lower() for name in theirs}
-        if odd:
-            raise NetworkError(
-                f"{element}: {first!r} and {other!r} differ in columns {', '.join(sorted(odd))}: select alike."
-            )
-    return columns

@@ -27,7 +27,7 @@ def claimed(problem: Problem, drops: Mapping[str, Drop], reason: str) -> Plan:
 
     >>> from jettison.network import Network
     >>> from jettison.statistics.profile import Profile
-    >>> net = Network("one"); net.source("s", "x int").where("x > 0", name="w").output("o")
+    >>> net = Network("one"); _ = net.source("s", "x int").where("x > 0", name="w").output("o")
     >>> plan = claimed(Problem(net.graph, Profile({"w": 10.0}, {}), {"s": 100}, 400.0), {"s": Random(0.4)}, OVERLOAD)
     >>> plan.delivered, plan.utility, plan.saves_us
     ({'o': 0.4}, 0.4, 600.0)
@@ -43,7 +43,7 @@ def nothing_shed(graph: Graph, reason: str) -> Plan:
     """The plan without a drop: every output gets all of its tuples.
 
     >>> from jettison.network import Network
-    >>> net = Network("one"); net.source("s", "x int").output("o")
+    >>> net = Network("one"); _ = net.source("s", "x int").output("o")
     >>> nothing_shed(net.graph, WITHIN_BUDGET).delivered
     {'o': 1.0}
     """

@@ -27,7 +27,7 @@ class ScaledPlan:
     >>> from jettison.network import Network
     >>> from jettison.plan.drops.random import Random
     >>> from jettison.statistics.profile import Profile
-    >>> net = Network("one"); net.source("s", "x int").where("x > 0", name="w").output("o")
+    >>> net = Network("one"); _ = net.source("s", "x int").where("x > 0", name="w").output("o")
     >>> problem = Problem(net.graph, Profile({"w": 10.0}, {}), {"s": 100}, 400.0)
     >>> answer = ScaledPlan(Plan({"s": Random(0.9)}, "overload")).plan(problem)
     >>> round(answer.drops["s"].keep, 3), round(answer.saves_us, -1)

@@ -11,6 +11,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from jettison.network.columns.words import meant
+from jettison.options.moved import MOVED_KEYS
 
 _MOST = 60
 _TAGS = ("SQL", "own")
@@ -64,6 +65,8 @@ def _fault(where: str, faults: Sequence[Mapping[str, Any]], model: type[BaseMode
     fault = faults[0]
     kind = str(fault["type"])
     if kind == "extra_forbidden":
+        if where in MOVED_KEYS:
+            return f"{where} is not known: {MOVED_KEYS[where]}"
         known = _known_at(model, fault["loc"][:-1])
         return f"{where} is not known{meant(fault['loc'][-1], known)}: use {', '.join(known)}"
     if kind == "missing":

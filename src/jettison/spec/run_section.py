@@ -9,7 +9,8 @@
     on_shed:  trips: {kafka: ...}          |  {parquet: out/shed}
     tables:  zones: {format: csv, path: zones.csv, options: {header: true}}
 
-A source that is declared with a Kafka topic needs no place here. Every error names the place in the file.
+Its options are in `run_options`. A source that is declared with a Kafka topic needs no place here. Every error names
+the place in the file.
 """
 
 from __future__ import annotations
@@ -20,14 +21,20 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from jettison.errors import NetworkError, StartError
+from jettison.errors import JettisonError, StartError
 from jettison.network.columns.words import an, meant
-from jettison.network.durations import duration_ms
 from jettison.network.graph import Graph
 from jettison.network.kafka import Kafka
 from jettison.network.operators import Join
+from jettison.options.checkpoint import Checkpoint
+from jettison.options.costs import Costs
+from jettison.options.shedding import Shedding
+from jettison.options.trigger import Trigger
 from jettison.spec.faults import spec_faults
-from jettison.spec.network_file import KafkaSpec, RunSpec, Spec
+from jettison.spec.models import KafkaSpec
+from jettison.spec.network_file import Spec
+from jettison.spec.profile_section import read_profile
+from jettison.spec.run_options import RunSpec
 from jettison.synthetic.fields import TAXI, TAXI_PAYLOAD, fields_from_dict
 from jettison.synthetic.fields import Field as GeneratedField
 from jettison.synthetic.presets import ENEMY_UNITS, FRIENDLY_UNITS
@@ -91,13 +98,9 @@ class Places:
     dead_letters: Target | None
     on_shed: Mapping[str, Target]
     trigger: str
-    headroom: float
-    checkpoint: str | None
-    shedder: str
-    stale: str | None
-    retention: str | int | None = "7 days"
-    shedding: bool | str = True
-    catch_up: str = "shed"
+    checkpoint: Checkpoint
+    shedding: Shedding
+    costs: Costs
 
     @property
     def use_kafka(self) -> bool:
@@ -140,11 +143,8 @@ def read_places(spec: Spec, graph: Graph) -> Places:
             f"network {graph.name!r} has no `run` section: add run.sources (where rows come from) and run.sinks "
             f"(where results go)."
         )
-    _at("run.trigger", lambda: duration_ms(run.trigger, "trigger"))
-    if not 0 < run.headroom <= 1:
-        raise StartError(f"run.headroom is {run.headroom}: give the share of capacity to use, above 0 and at most 1.")
-    if run.stale is not None:
-        _at("run.stale", lambda: duration_ms(run.stale or "", "stale"))
+    _at("run.trigger", lambda: Trigger.of(run.trigger))
+    profile = None if spec.profile is None else read_profile("the file", graph, spec.profile)
     return Places(
         {name: _source(f"run.sources.{name}", data) for name, data in _sources(run, graph).items()},
         {name: _sink(f"run.sinks.{name}", data) for name, data in _sinks(run, graph).items()},
@@ -152,13 +152,9 @@ def read_places(spec: Spec, graph: Graph) -> Places:
         None if run.dead_letters is None else _sink("run.dead_letters", run.dead_letters),
         {name: _sink(f"run.on_shed.{name}", data) for name, data in run.on_shed.items()},
         run.trigger,
-        run.headroom,
-        run.checkpoint,
-        run.shedder,
-        run.stale,
-        run.retention,
-        run.shedding,
-        run.catch_up,
+        run.checkpoint.options(),
+        run.shedding.options(),
+        run.costs.options(profile),
     )
 
 
@@ -291,5 +287,5 @@ def _at(place: str, make: Callable[[], T]) -> T:
     """What `make` gives; a fault in it is told with its place in the file."""
     try:
         return make()
-    except NetworkError as error:
+    except JettisonError as error:
         raise StartError(f"{place}: {error}") from error

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from jettison.errors import NetworkError
 from jettison.network.calls import checked_init
 from jettison.network.columns.words import meant
@@ -32,6 +34,17 @@ class Profile:
     look_us: Mapping[str, float] = field(default_factory=dict)
     values: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        for word in ("cost_us", "selectivity", "read_us", "look_us"):
+            numbers = getattr(self, word)
+            if not isinstance(numbers, Mapping):
+                raise NetworkError(f"profile {word} is {numbers!r}: give numbers by operator, such as {{'paid': 2.5}}.")
+            for name, number in numbers.items():
+                if type(number) is not float or not 0.0 <= number < math.inf:  # plans make many of these: be quick
+                    _check_number(f"{word} of {name!r}", number)
+        _check_number("fixed_ms", self.fixed_ms)
+        _check_number("drop_us", self.drop_us)
+
     def cost(self, operator: str) -> float:
         return self.cost_us.get(operator, 0.0)
 
@@ -44,24 +57,14 @@ class Profile:
         return replace(self, selectivity={**counted, **self.selectivity}) if counted else self
 
     def check(self, graph: Graph) -> None:
-        """Raise when a number cannot be right or belongs to no operator."""
-        for word, numbers in (
-            ("cost_us", self.cost_us),
-            ("selectivity", self.selectivity),
-            ("read_us", self.read_us),
-            ("look_us", self.look_us),
-        ):
-            if not isinstance(numbers, Mapping):
-                raise NetworkError(f"profile {word} is {numbers!r}: give numbers by operator, such as {{'paid': 2.5}}.")
-            for name, number in numbers.items():
+        """Raise when a number belongs to no operator."""
+        for word in ("cost_us", "selectivity", "read_us", "look_us"):
+            for name in getattr(self, word):
                 if name not in graph.by_name:
                     raise NetworkError(
                         f"profile {word}: {name!r} is not an operator of network {graph.name!r}"
                         f"{meant(name, graph.by_name)}: it has {', '.join(graph.by_name)}."
                     )
-                _check_number(f"{word} of {name!r}", number)
-        _check_number("fixed_ms", self.fixed_ms)
-        _check_number("drop_us", self.drop_us)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -80,5 +83,6 @@ class Profile:
 
 
 def _check_number(what: str, number: object) -> None:
+    number = number.item() if isinstance(number, np.number) else number
     if isinstance(number, bool) or not isinstance(number, int | float) or not (math.isfinite(number) and number >= 0):
         raise NetworkError(f"profile {what} is {number!r}: give a finite number that is not below 0.")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from jettison.network.columns.words import meant
 from jettison.synthetic.distributions import Uniform
 from jettison.synthetic.fields import TAXI, TAXI_PAYLOAD, Arrival, Choice, Field, RowNumber, Shift
 
@@ -34,3 +37,7 @@ FRIENDLY_UNITS: dict[str, Field] = _units(Uniform(0, LINE_X, type="double"), "fr
 """Positions of a battalion's own units (thesis 3.9)."""
 
 ENEMY_UNITS: dict[str, Field] = enemy_units()
+
+
+def __getattr__(name: str) -> Any:
+    raise AttributeError(f"jt.presets has no preset {name!r}{meant(name, __all__)}")

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from jettison.errors import NetworkError
 from jettison.network.calls import checked_init
+from jettison.network.columns.words import meant
 from jettison.synthetic.arrivals import Arrived
 from jettison.synthetic.tagged import by_kind, from_kind_dict, require_number, to_kind_dict
 
@@ -260,3 +261,8 @@ def rate_from_dict(data: Mapping[str, Any]) -> Rate:
             raise NetworkError(f"rate 'trace' has both 'path' and {extra[0]!r}: give the file or the numbers")
         return Trace.from_csv(data["path"], end_s=data.get("end_s"))
     return from_kind_dict(data, _KINDS, "rate")
+
+
+def __getattr__(name: str) -> Any:
+    known = [each for each in globals() if each[0].isupper()]
+    raise AttributeError(f"jt.rates has no rate {name!r}{meant(name, known)}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -16,11 +17,15 @@ from jettison.plan.windows.decisions import decisions_of
 from jettison.statistics.account import Account, accounts_of
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import LATENCY_QUANTILES, BatchSample
+from jettison.telemetry.read_only import read_only
 
 
 @dataclass(frozen=True)
 class BatchEvent:
     """One batch as it was measured, and what follows from it. `to_json` is for other programs.
+
+    Nobody can change it: its mappings, and those of `sample` and `plan`, are read-only. Its size depends on the
+    network, not on how long it runs or how many rows come.
 
     `accounts` has, by (source, output), where source tuples went; `delivered`, by output, what it got. `load` is the
     work of the batch, nothing shed, over its budget, by the costs as they are known. `infeasible` says why no plan
@@ -55,33 +60,27 @@ class BatchEvent:
         return self.over_budget and kind_of_reason(self.plan.reason) in ("within_budget", "windows_decided_earlier")
 
     def to_dict(self) -> dict[str, Any]:
-        """The event as plain data: what an operator of the run asks for, in a size that does not grow with the run."""
+        """The event as plain data: all that was measured, but the samples that only the planner uses."""
         sample, plan = self.sample, self.plan
-        outputs = {
-            name: {
-                "rows": seen.rows,
-                "latency_ms": None if seen.latency_ms is None else dict(zip(_LATENCIES, seen.latency_ms, strict=True)),
-                **({} if name not in self.delivered else {"delivered": self.delivered[name].share}),
-            }
-            for name, seen in sample.outputs.items()
-        }
-        return {
+        content: dict[str, Any] = {
             "network": self.network,
-            "batch": sample.batch,
-            "started_ms": sample.started_ms,
-            "interval_ms": sample.interval_ms,
-            "duration_ms": sample.duration_ms,
+            **{name: getattr(sample, name) for name in ("batch", "started_ms", "interval_ms", "duration_ms")},
             "budget_ms": self.budget_ms,
             "over_budget": self.over_budget,
+            "mispredicted": self.mispredicted,
             "parts_ms": dict(sample.parts_ms),
             "load": self.load,
-            "rows_in": dict(sample.rows_in),
-            "skipped": dict(sample.skipped),
-            "late": dict(sample.late),
-            "rejected": {**sample.rejected, **sample.unfit},
+            **{name: dict(getattr(sample, name)) for name in _COUNTS},
+            "topics": {name: asdict(topic) for name, topic in sample.topics.items()},
+            "failed": {name: asdict(each) for name, each in sample.failed.items()},
+            "windows": {name: {"closed": all_, "kept": kept} for name, (all_, kept) in sample.windows.items()},
+            "missing": {name: {"rows": each.rows, "results": each.results} for name, each in sample.missing.items()},
             "arcs": {arc: {"came": came, "passed": passed} for arc, (came, passed) in sample.arcs.items()},
             "dropped": dict(self.dropped),
-            "outputs": outputs,
+            "results_dropped": dict(self.results_dropped),
+            "would": {arc: {"came": came, "dropped": gone} for arc, (came, gone) in sample.would.items()},
+            "would_deliver": dict(sample.would_deliver),
+            "outputs": {name: self._output(name) for name in sample.outputs},
             "accounts": [
                 {"source": source, "output": output, **asdict(account)}
                 for (source, output), account in self.accounts.items()
@@ -91,11 +90,42 @@ class BatchEvent:
             "infeasible": self.infeasible,
             "calibrating": self.calibrating,
         }
+        return content
+
+    def _output(self, name: str) -> dict[str, Any]:
+        seen, got = self.sample.outputs[name], self.delivered.get(name)
+        latency = None if seen.latency_ms is None else dict(zip(_LATENCIES, seen.latency_ms, strict=True))
+        share = {} if got is None else {"delivered": got.share}
+        return {"rows": seen.rows, "latency_ms": latency, **share}
 
     def to_json(self) -> str:
-        """One line of JSON."""
-        return json.dumps(self.to_dict())
+        """One line of JSON, as its standard has it: a number that is not finite is null."""
+        return json.dumps(_finite(self.to_dict()), allow_nan=False)
 
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+_COUNTS = (
+    "rows_in",
+    "skipped",
+    "stale",
+    "gone",
+    "rejected",
+    "unfit",
+    "late",
+    "timeless",
+    "timeless_in",
+    "unneeded",
+    "withheld",
+    "watermark_us",
+)
+"""Counts of a sample, by source, operator or aggregate, that an event has under the same names."""
 
 _LATENCIES = tuple("min" if q == 0 else "max" if q == 1 else f"p{100 * q:.0f}" for q in LATENCY_QUANTILES)
 
@@ -117,7 +147,7 @@ def batch_event(
 
     >>> from jettison.network import Network
     >>> net = Network("two"); s = net.source("s", "x int")
-    >>> s.where("x > 0", name="a").output("left"); s.where("x > 5", name="b").output("right")
+    >>> _ = s.where("x > 0", name="a").output("left"); _ = s.where("x > 5", name="b").output("right")
     >>> sample = BatchSample(0, 0.0, 1000.0, 1800.0, {"s": 100}, {"s": (100, 80), "s>b": (80, 60)})
     >>> found = batch_event(net.graph, sample, Plan(reason="predicted within budget"), budget_ms=900.0)
     >>> found.dropped, found.over_budget, found.mispredicted
@@ -131,13 +161,13 @@ def batch_event(
     if profile is not None:
         load = Problem(graph, profile, sample.rows_in, 1000 * budget_ms).load_us / (1000 * budget_ms)
     return BatchEvent(
-        sample,
-        plan,
+        read_only(sample),
+        read_only(plan),
         budget_ms,
-        accounts_of(graph, sample, closed),
-        delivered(graph, plan, sample, profile),
-        {arc: count for arc, count in gone.items() if arc not in results},
-        results,
+        read_only(accounts_of(graph, sample, closed)),
+        read_only(delivered(graph, plan, sample, profile)),
+        read_only({arc: count for arc, count in gone.items() if arc not in results}),
+        read_only(results),
         load,
         infeasible,
         calibrating,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -18,26 +19,32 @@ Entry = tuple[BatchSample, Plan]
 
 
 class History(Sequence[Entry]):
-    """Pairs of sample and plan, oldest first. The oldest are dropped when all together are larger than `most_bytes`."""
+    """Pairs of sample and plan, oldest first. The oldest are dropped when all together are larger than `most_bytes`.
+
+    Any thread may read it while batches run: it then sees whole batches, in order.
+    """
 
     def __init__(self, most_bytes: int = MOST_BYTES, most_batches: int = MOST_BATCHES) -> None:
         self._entries: deque[tuple[Entry, int]] = deque()
         self._most_bytes = most_bytes
         self._most_batches = most_batches
+        self._lock = threading.Lock()
         self.bytes = 0
 
     def append(self, entry: Entry) -> None:
         size = size_of(entry)
-        self._entries.append((entry, size))
-        self.bytes += size
-        while len(self._entries) > 1 and (self.bytes > self._most_bytes or len(self._entries) > self._most_batches):
-            self.bytes -= self._entries.popleft()[1]
+        with self._lock:
+            self._entries.append((entry, size))
+            self.bytes += size
+            while len(self._entries) > 1 and (self.bytes > self._most_bytes or len(self._entries) > self._most_batches):
+                self.bytes -= self._entries.popleft()[1]
 
     def __len__(self) -> int:
         return len(self._entries)
 
     def __iter__(self) -> Iterator[Entry]:
-        return iter([entry for entry, _ in tuple(self._entries)])  # a copy: batches go on meanwhile
+        with self._lock:
+            return iter([entry for entry, _ in self._entries])  # a copy: batches go on meanwhile
 
     @overload
     def __getitem__(self, index: int) -> Entry: ...
@@ -46,7 +53,10 @@ class History(Sequence[Entry]):
     def __getitem__(self, index: slice) -> list[Entry]: ...
 
     def __getitem__(self, index: int | slice) -> Entry | list[Entry]:
-        return list(self)[index] if isinstance(index, slice) else self._entries[index][0]
+        if isinstance(index, slice):
+            return list(self)[index]
+        with self._lock:
+            return self._entries[index][0]
 
 
 def size_of(value: Any) -> int:

@@ -17,13 +17,13 @@ _log = logging.getLogger("jettison")
 class Listeners:
     """Tells every listener of a batch, in the order in which they were added, on the thread of the batch.
 
-    A listener that throws does not end the run: the first time is logged, and it goes on being told.
+    A listener that throws does not end the run: it is counted, the first time is logged, and it goes on being told.
 
     >>> from jettison.network import Network
     >>> from jettison.plan.plan import Plan
     >>> from jettison.statistics.samples import BatchSample
     >>> from jettison.telemetry.events import batch_event
-    >>> net = Network("n"); net.source("s", "x int").output("o")
+    >>> net = Network("n"); _ = net.source("s", "x int").output("o")
     >>> event = batch_event(net.graph, BatchSample(3, 0.0, 1000.0, 80.0, {"s": 7}), Plan(), budget_ms=900.0)
     >>> listeners = Listeners()
     >>> listeners.add(lambda event: print(event.sample.batch, event.sample.rows_in))
@@ -34,6 +34,8 @@ class Listeners:
     def __init__(self) -> None:
         self._listeners: tuple[Listener, ...] = ()
         self._failed: list[Listener] = []
+        self.failures = 0
+        """How often a listener threw."""
         self._lock = threading.Lock()
 
     def add(self, listener: Listener) -> None:
@@ -53,6 +55,7 @@ class Listeners:
             try:
                 listener(event)
             except Exception as error:  # whatever a user's function throws
+                self.failures += 1
                 if listener not in self._failed:
                     self._failed.append(listener)
                     name = getattr(listener, "__qualname__", type(listener).__qualname__)

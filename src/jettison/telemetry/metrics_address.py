@@ -32,18 +32,6 @@ def parse_address(given: str | int) -> tuple[str, int]:
     return host.strip("[]") or LOOPBACK, int(port)
 
 
-def metrics_address(metrics: str | int | None, metrics_port: int | None) -> str | int | None:
-    """The address that a run is started with, by its name or by its old one; checked before anything is opened."""
-    if metrics is not None and metrics_port is not None:
-        raise StartError(
-            f"metrics={metrics!r} and metrics_port={metrics_port!r} say the same thing: give metrics alone."
-        )
-    given = metrics_port if metrics is None else metrics
-    if given is not None:
-        parse_address(given)
-    return given
-
-
 class _Together(Collector):
     """The metrics of several runs as one page: each family once, with the series of all of them."""
 

@@ -12,6 +12,7 @@ from jettison.plan.plan import Plan
 from jettison.statistics.account import Account, summed
 from jettison.statistics.arrival import TopicSample
 from jettison.statistics.latency import LatencyHistogram
+from jettison.statistics.missing_results import MissingResults
 from jettison.statistics.samples import BatchSample, FailedWindows
 from jettison.telemetry.events import BatchEvent, batch_event
 
@@ -91,6 +92,13 @@ class Report:
 
     unfit: Mapping[str, int] = field(default_factory=dict)
     """By operator: rows that it rejected, as one of its expressions failed on them."""
+    missing: Mapping[str, MissingResults] = field(default_factory=dict)
+
+    @property
+    def results_missing(self) -> float:
+        """Results of estimated windows that did not come, as all rows of a group were dropped in a window: at least so
+        many, as estimated from the results that came."""
+        return sum(each.results for each in self.missing.values())
 
     @property
     def rows_unfit(self) -> int:
@@ -102,64 +110,18 @@ class Report:
         """Windows of which an aggregate of the user's own could not be computed."""
         return sum(each.windows for each in self.failed.values())
 
+    listener_failures: int = 0
+    """How often a listener threw: the run goes on."""
+
     def __str__(self) -> str:
-        skipped = f", {self.rows_skipped:,} skipped unread" if self.rows_skipped else ""
-        over = f"{self.over_budget_batches} of {self.batches} batches over it"
-        if self.mispredicted_batches:
-            over += f" ({self.mispredicted_batches} although they were predicted to fit)"
-        lines = [
-            f"network {self.network}: {self.batches} batches in {self.seconds:.0f} s",
-            f"{self.rows_in:,} rows in; outputs lost {self.shed_share:.1%} of them to shedding "
-            f"({self.rows_shed:,} drops{skipped}); {self.rows_rejected:,} rejected",
-            f"slowest batch {self.slowest_batch_ms:.0f} ms, budget {self.budget_ms:.0f} ms, {over}; "
-            f"plan row {self.plan.row:.1f} ({self.plan.reason})",
-            f"{'output':<14}{'rows':>12}{'delivered':>10}{'utility':>8}{'shed':>7}"
-            f"{'p50':>8}{'p95':>8}{'p99':>8}{'max':>8}",
-        ]
-        for name, output in self.outputs.items():
-            times = "".join(_shown(output.latency_ms[key]) for key in ("p50", "p95", "p99", "max"))
-            shed = output.account.lost_to_overload / output.account.read if output.account.read else 0.0
-            lines.append(
-                f"{name:<14}{output.rows:>12,}{output.delivered_share:>10.1%}{output.utility:>8.3f}{shed:>7.1%}{times}"
-            )
-        for name, topic in self.topics.items():
-            behind = "for how long is not known: none arrive" if topic.lag_s is None else f"{topic.lag_s:.1f} s"
-            lines.append(f"topic {name}: {topic.rows_per_s:,.0f} rows/s arrive, {topic.lag_rows:,} behind ({behind})")
-        if self.results_shed:
-            lines.append(f"{self.results_shed:,} results of windows were dropped behind their aggregates")
-        if self.rows_gone:
-            lines.append(f"{self.rows_gone:,} records were gone from Kafka before they were read")
-        if self.rows_late:
-            lines.append(
-                f"{self.rows_late:,} rows came late: their windows were closed, or partners at a join may have gone"
-            )
-        for name, each in self.failed.items():
-            lines.append(f"aggregate {name}: {each.windows:,} windows failed, their value is null ({each.reason})")
-        for name, count in self.withheld.items():
-            lines.append(f"aggregate {name}: {count:,} windows withheld, which it has not seen from the first row on")
-        lines += self.notes
-        for name, count in self.unfit.items():
-            lines.append(
-                f"operator {name}: its expression failed on {count:,} rows, which are kept with the dead letters"
-            )
-        if self.rows_without_time:
-            lines.append(f"{self.rows_without_time:,} rows have no event time: they count in no latency")
-        if self.would_deliver:
-            share = self.rows_would_shed / self.rows_in if self.rows_in else 0.0
-            outputs = ", ".join(f"{name} {kept:.1%}" for name, kept in self.would_deliver.items())
-            lines.append(
-                f"dry run: nothing was shed; {self.rows_would_shed:,} rows would have been, on arcs ({share:.1%} of "
-                f"rows in); outputs would have got: {outputs}"
-            )
-        if self.infeasible_batches:
-            lines.append(f"{self.infeasible_batches} of {self.batches} batches could not be brought within the budget")
-        if self.infeasible:
-            lines.append(f"cannot keep up: {self.infeasible}")
-        return "\n".join(lines)
+        from jettison.telemetry.report_text import report_text  # which knows reports
 
+        return report_text(self)
 
-def _shown(latency_ms: float | None) -> str:
-    return f"{'-':>8}" if latency_ms is None else f"{latency_ms / 1000:>7.2f}s"
+    def _repr_html_(self) -> str:
+        from jettison.telemetry.notebook import report_html  # which knows reports
+
+        return report_html(self)
 
 
 @dataclass
@@ -179,6 +141,7 @@ class Totals:
     topics: dict[str, TopicSample] = field(default_factory=dict)
     failed: dict[str, FailedWindows] = field(default_factory=dict)
     withheld: dict[str, int] = field(default_factory=dict)
+    missing: dict[str, MissingResults] = field(default_factory=dict)
     notes: Sequence[str] = ()
     slowest_ms: float = 0.0
     over_budget: int = 0
@@ -224,6 +187,8 @@ class Totals:
             self.failed[name] = FailedWindows(before.windows + each.windows, before.reason)
         for name, count in sample.withheld.items():
             self.withheld[name] = self.withheld.get(name, 0) + count
+        for name, without in sample.missing.items():
+            self.missing[name] = self.missing.get(name, MissingResults()) + without
         self.slowest_ms = max(self.slowest_ms, sample.duration_ms)
         self.over_budget += found.over_budget
         self._would_shed += sum(shed for _, shed in sample.would.values())
@@ -303,4 +268,5 @@ class Totals:
             dict(self.withheld),
             tuple(self.notes),
             dict(self.unfit),
+            dict(self.missing),
         )

@@ -19,7 +19,8 @@ from jettison.network.identity.function_hash import function_identity
 from jettison.network.identity.lineage_hash import column_text, identity, is_derived, lineage, network_identity
 from jettison.network.windows.slice_groups import slice_groups
 from jettison.network.windows.user_aggregates import aggregate, whole_window
-from jettison.spec.network_file import from_yaml, to_yaml
+from jettison.spec.as_yaml import to_yaml
+from jettison.spec.network_file import from_yaml
 
 pytestmark = pytest.mark.core
 

@@ -15,7 +15,8 @@ from jettison.network.columns.columns_needed import needed_columns
 from jettison.network.render import as_mermaid
 from jettison.network.windows.slice_groups import complete_after_us, meets_windows, readers_below
 from jettison.sim import simulate
-from jettison.spec.network_file import from_yaml, to_yaml
+from jettison.spec.as_yaml import to_yaml
+from jettison.spec.network_file import from_yaml
 from jettison.statistics.profile import Profile
 
 pytestmark = pytest.mark.core

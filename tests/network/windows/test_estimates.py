@@ -6,7 +6,8 @@ import pytest
 
 import jettison as jt
 from jettison.errors import NetworkError
-from jettison.spec.network_file import from_yaml, to_yaml
+from jettison.spec.as_yaml import to_yaml
+from jettison.spec.network_file import from_yaml
 
 pytestmark = pytest.mark.core
 

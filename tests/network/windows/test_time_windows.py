@@ -16,7 +16,8 @@ from jettison.network.windows.aggregates import KNOWN, parse_call, recipe
 from jettison.network.windows.slice_groups import meets_windows, readers_below, results_above, slice_groups
 from jettison.network.windows.time_windows import watermark_us, window_spec
 from jettison.plan.refine.staleness import stale_limits
-from jettison.spec.network_file import from_yaml, read_spec, to_yaml
+from jettison.spec.as_yaml import to_yaml
+from jettison.spec.network_file import from_yaml, read_spec
 from jettison.statistics.load import load_coefficients
 from jettison.statistics.profile import Profile
 

@@ -14,7 +14,8 @@ from jettison.network.columns.columns_needed import needed_columns
 from jettison.network.import_paths import Imported
 from jettison.network.render import as_text
 from jettison.network.windows.user_aggregates import UserAggregate, WholeWindow, with_functions
-from jettison.spec.network_file import from_yaml, read_spec, to_dict, to_yaml
+from jettison.spec.as_yaml import to_dict, to_yaml
+from jettison.spec.network_file import from_yaml, read_spec
 
 pytestmark = pytest.mark.core
 

@@ -21,7 +21,8 @@ from jettison.plan.windows.need_bits import needed_bits
 from jettison.plan.windows.needs import WinDrop, composite, needed_intervals, pipeline, within_needs
 from jettison.plan.windows.savings import saved_share
 from jettison.plan.windows.window_arcs import WindowArcs
-from jettison.spec.network_file import from_yaml, to_yaml
+from jettison.spec.as_yaml import to_yaml
+from jettison.spec.network_file import from_yaml
 from jettison.statistics.profile import Profile
 
 pytestmark = pytest.mark.core

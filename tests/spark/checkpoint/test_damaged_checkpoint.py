@@ -51,7 +51,12 @@ def test_trust_14_caches_are_made_anew_and_what_is_needed_is_refused(
         sinks = {"fares": jt.parquet(str(out)), "alerts": jt.memory()}
         stream = trips(spark, rows, 100)
         return jt.start(
-            taxi(), {"trips": stream}, sinks, trigger=TRIGGER, checkpoint=str(checkpoint), profile=profile, learn=False
+            taxi(),
+            {"trips": stream},
+            sinks,
+            trigger=TRIGGER,
+            checkpoint=str(checkpoint),
+            costs=jt.Costs(profile, learn=False),
         )
 
     ended(started(200), 200)
@@ -109,7 +114,7 @@ def test_trust_14_what_was_decided_about_open_windows_is_not_forgotten(spark: Sp
             {"out": jt.memory()},
             trigger=TRIGGER,
             checkpoint=str(checkpoint),
-            profile=FREE,
+            costs=FREE,
         )
 
     ended(started(200), 200)
@@ -149,7 +154,9 @@ def test_trust_14_state_of_joins_and_rows_that_is_gone_or_has_a_flipped_bit_is_r
         streams = {name: trips(spark, rows, 50) for name in ("trips", "cards")}
         sinks = {name: jt.memory() for name in ("both", "counts")}
         where = str(tmp_path / "checkpoint")
-        return jt.start(keeping_two(), streams, sinks, trigger=TRIGGER, checkpoint=where, profile=FREE, learn=False)
+        return jt.start(
+            keeping_two(), streams, sinks, trigger=TRIGGER, checkpoint=where, costs=jt.Costs(FREE, learn=False)
+        )
 
     ended(started(50), 100)
     for kind, name, below in (("join", "pairs", "left/0"), ("aggregate", "rows", "0-0")):

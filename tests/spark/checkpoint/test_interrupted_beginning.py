@@ -24,7 +24,7 @@ def test_trust_15_what_an_interrupted_first_write_left_behind_does_not_stop_the_
         (offsets / name).write_text("v1")
     sinks = {"fares": jt.memory(), "alerts": jt.memory()}
     where = str(tmp_path / "checkpoint")
-    run = jt.start(taxi(), {"trips": trips(spark, 500, 500)}, sinks, trigger=TRIGGER, checkpoint=where, profile=FREE)
+    run = jt.start(taxi(), {"trips": trips(spark, 500, 500)}, sinks, trigger=TRIGGER, checkpoint=where, costs=FREE)
     ended(run, 500)
     assert sinks["fares"].rows
     assert sorted(path.name for path in offsets.iterdir() if not path.name.startswith(".")) == ["0"]

@@ -9,7 +9,8 @@ import pytest
 
 from jettison.errors import CheckpointError, StartError
 from jettison.spark.checkpoint import checkpoint
-from jettison.spark.run.checks import check_paths
+from jettison.spark.checkpoint.small_files import LocalFolder
+from jettison.spark.run.targets import check_paths
 from jettison.spark.write.sinks import parquet
 
 pytestmark = pytest.mark.core
@@ -53,3 +54,17 @@ def test_trust_14_refusals_name_absolute_paths(tmp_path: Path, monkeypatch: pyte
     ):
         with pytest.raises(StartError, match=rf"'{tmp_path}/(file|out)'"):
             check_paths(sinks, kept)
+
+
+def test_the_house_a_folder_in_place_of_a_file_is_told(tmp_path: Path) -> None:
+    """It was a raw IsADirectoryError."""
+    (tmp_path / "profile.json").mkdir()
+    folder = LocalFolder(tmp_path)
+    for use in (
+        lambda: folder.read("profile.json"),
+        lambda: folder.head("profile.json", 3),
+        lambda: folder.checksum("profile.json"),
+        lambda: folder.write("profile.json", "{}"),
+    ):
+        with pytest.raises(CheckpointError, match=r"profile.json is a folder, and a file belongs there. Move it away"):
+            use()

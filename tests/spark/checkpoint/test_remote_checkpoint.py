@@ -18,11 +18,11 @@ from tests.spark.running import FREE, TRIGGER, ended, taxi, trips, until
 
 import jettison as jt
 from jettison.errors import CheckpointError
+from jettison.options.retention import Retention
 from jettison.spark.checkpoint import lease
 from jettison.spark.checkpoint.batch_files import SEGMENT
 from jettison.spark.checkpoint.checkpoint import Checkpoint
 from jettison.spark.checkpoint.logs import Ledger, PlanLog
-from jettison.spark.checkpoint.retention import Retention
 from jettison.spark.checkpoint.sealed import seal
 from jettison.spark.checkpoint.small_files import HadoopFolder, LocalFolder, open_folder
 
@@ -91,7 +91,7 @@ def test_trust_16_a_run_goes_on_from_a_remote_checkpoint_that_one_run_holds(
     def started(rows: int) -> jt.Run:
         sinks = {"fares": jt.parquet(f"file://{tmp_path}/fares"), "alerts": jt.memory()}
         stream = trips(spark, rows, 200)
-        return jt.start(taxi(), {"trips": stream}, sinks, trigger=TRIGGER, checkpoint=where, profile=FREE)
+        return jt.start(taxi(), {"trips": stream}, sinks, trigger=TRIGGER, checkpoint=where, costs=FREE)
 
     first = started(400)
     try:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from jettison.options.retention import Retention
 from jettison.spark.checkpoint.batch_files import MARGIN, SEGMENT
 from jettison.spark.checkpoint.logs import Ledger
-from jettison.spark.checkpoint.retention import Retention
 from jettison.spark.checkpoint.run_clock import RunClock
 from jettison.spark.checkpoint.small_files import LocalFolder
 from jettison.spark.checkpoint.tidying import Tidying

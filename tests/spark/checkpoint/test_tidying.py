@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from jettison.errors import CheckpointError
+from jettison.options.retention import Retention
 from jettison.spark.checkpoint import batch_files
 from jettison.spark.checkpoint.batch_files import LARGE_SEGMENT, MARGIN, SEGMENT, BatchFiles
-from jettison.spark.checkpoint.retention import Retention
 from jettison.spark.checkpoint.small_files import LocalFolder
 from jettison.spark.checkpoint.tidying import Tidying
 

@@ -49,11 +49,9 @@ def run_of(spark: SparkSession, folder: Path, net: jt.Network, sinks: Any, paylo
         {"s": spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))},
         sinks,
         trigger="200 milliseconds",
-        headroom=0.9,
+        shedding=jt.Shedding(headroom=0.9),
         checkpoint=str(folder / "checkpoint"),
-        profile=Profile(cost_us, {}),
-        shared=[],
-        learn=False,
+        costs=jt.Costs(Profile(cost_us, {}), learn=False, shared=[]),
     )
 
 

@@ -79,7 +79,7 @@ def test_a_drop_by_value_keeps_what_its_predicate_says(spark: SparkSession, tmp_
         {"some": jt.parquet(str(tmp_path / "some")), "others": jt.parquet(str(tmp_path / "others"))},
         trigger=TRIGGER,
         checkpoint=str(tmp_path / "checkpoint"),
-        profile=FREE,
+        costs=FREE,
         on_shed={"s": jt.parquet(str(tmp_path / "shed"))},
     )
     ended(run, ROWS)
@@ -107,7 +107,7 @@ def test_of_a_part_of_a_cell_a_hash_decides_and_other_values_are_a_cell(spark: S
             {"some": jt.parquet(str(tmp_path / f"some-{attempt}")), "others": jt.spark_format("noop")},
             trigger=TRIGGER,
             checkpoint=str(tmp_path / attempt),
-            profile=FREE,
+            costs=FREE,
         )
         ended(run, ROWS)
         found.append(spark.read.parquet(str(tmp_path / f"some-{attempt}")))
@@ -135,7 +135,7 @@ def test_names_differ_in_case_and_values_in_type(spark: SparkSession, tmp_path: 
         {"o": jt.parquet(str(tmp_path / "o"))},
         trigger=TRIGGER,
         checkpoint=str(tmp_path / "checkpoint"),
-        profile=FREE,
+        costs=FREE,
     )
     ended(run, 1000)
     fares = [row.Fare for row in spark.read.parquet(str(tmp_path / "o")).collect()]
@@ -162,9 +162,7 @@ def test_an_overload_is_met_by_value_and_says_what_that_is_worth(spark: SparkSes
         {"fares": jt.parquet(str(tmp_path / "fares"))},
         trigger="300 milliseconds",
         checkpoint=str(tmp_path / "checkpoint"),
-        profile=profile,
-        learn=False,  # what this machine takes must not decide
-        shared=[],
+        costs=jt.Costs(profile, learn=False, shared=[]),  # what this machine takes must not decide,
     )
     ended(run, 60_000)
     plans = running.logged_plans(tmp_path / "checkpoint")
@@ -193,7 +191,7 @@ def test_what_is_older_than_the_plan_says_is_dropped(spark: SparkSession, tmp_pa
         {"some": jt.parquet(str(tmp_path / "some")), "others": jt.parquet(str(tmp_path / "others"))},
         trigger=TRIGGER,
         checkpoint=str(tmp_path / "checkpoint"),
-        profile=FREE,
+        costs=FREE,
     )
     ended(run, ROWS)
     some, others = ids(spark.read.parquet(str(tmp_path / "some"))), ids(spark.read.parquet(str(tmp_path / "others")))
@@ -219,9 +217,8 @@ def test_after_an_outage_the_old_backlog_makes_way_for_the_new(spark: SparkSessi
         {"o": jt.parquet(str(tmp_path / "o"))},
         trigger="1 second",
         checkpoint=str(tmp_path / "checkpoint"),
-        profile=Profile({"o": 400.0}, {}),
-        shared=[],
-        stale="1 minute",
+        costs=jt.Costs(Profile({"o": 400.0}, {}), shared=[]),
+        shedding=jt.Shedding(stale="1 minute"),
     )
     ended(run, ROWS)
     assert ids(spark.read.parquet(str(tmp_path / "o"))) == set(range(2000, ROWS))

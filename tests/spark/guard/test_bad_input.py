@@ -41,7 +41,7 @@ def passing(name: str = "bad", **source: Any) -> jt.Network:
 
 
 def start(net: jt.Network, stream: DataFrame, sink: Any, checkpoint: Path, **others: Any) -> jt.Run:
-    options = {"trigger": TRIGGER, "profile": FREE, **others}
+    options = {"trigger": TRIGGER, "costs": FREE, **others}
     return jt.start(net, {"trips": stream}, {"out": sink}, checkpoint=str(checkpoint), **options)
 
 
@@ -119,7 +119,7 @@ def test_empty_batches_and_a_source_that_stops(spark: SparkSession, tmp_path: Pa
     schema = "trip long, fare double"
     stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).csv(str(source))
     out = jt.memory()
-    run = start(passing(schema=schema, id=["trip"]), stream, out, tmp_path / "checkpoint", metrics_port=0)
+    run = start(passing(schema=schema, id=["trip"]), stream, out, tmp_path / "checkpoint", metrics=0)
     running.until(run, lambda: run.report().batches == 3)
 
     time.sleep(1)  # some triggers without anything to read
@@ -150,7 +150,7 @@ def test_a_sink_that_throws_loses_and_doubles_nothing(spark: SparkSession, tmp_p
     def run() -> jt.Run:
         sinks = {"fares": fragile, "alerts": jt.parquet(str(tmp_path / "alerts"))}
         stream = running.trips(spark, 3000, 1000)
-        return jt.start(taxi(), {"trips": stream}, sinks, trigger=TRIGGER, checkpoint=str(checkpoint), profile=tight)
+        return jt.start(taxi(), {"trips": stream}, sinks, trigger=TRIGGER, checkpoint=str(checkpoint), costs=tight)
 
     failed = run()
     with pytest.raises(jt.SinkError, match=r"output 'fares': writing batch 1 failed \(OSError: no space left\).*mend"):
@@ -292,9 +292,7 @@ FAULTS: dict[str, tuple[Callable[[jt.Stream], None] | None, dict[str, Any], str]
     "another source": (None, {"sources": ["trip"]}, r"'trip' is not a source of network .*; sources: trips"),
     "bad trigger": (None, {"trigger": "soon"}, r"trigger is 'soon': write a duration"),
     "no trigger": (None, {"trigger": "0 seconds"}, r"trigger is '0 seconds'"),
-    "no headroom": (None, {"headroom": 0}, r"headroom is 0: give the share"),
-    "much headroom": (None, {"headroom": 2}, r"headroom is 2: give the share"),
-    "profile": (None, {"profile": Profile({"nobody": 1.0}, {})}, r"profile cost_us: 'nobody' is not an operator"),
+    "profile": (None, {"costs": Profile({"nobody": 1.0}, {})}, r"profile cost_us: 'nobody' is not an operator"),
     "no table": (
         lambda trips: trips.join("zones", "zone", name="named").output("out"),
         {},
@@ -328,7 +326,7 @@ def test_what_cannot_start_says_why(spark: SparkSession, tmp_path: Path, fault: 
     (declare or (lambda trips: trips.output("out")))(trips)
     stream = running.trips(spark, 500, 500)
     sources = dict.fromkeys(options.get("sources", ["trips"]), stream)
-    arguments = {"sinks": {"out": jt.memory()}, "trigger": TRIGGER, "profile": FREE, **options, "sources": sources}
+    arguments = {"sinks": {"out": jt.memory()}, "trigger": TRIGGER, "costs": FREE, **options, "sources": sources}
     with pytest.raises(jt.JettisonError, match=message) as caught:
         jt.start(net, checkpoint=str(tmp_path / "checkpoint"), **arguments)
     assert "\n" not in str(caught.value)
@@ -374,11 +372,11 @@ def test_a_metrics_port_that_is_taken(spark: SparkSession, tmp_path: Path) -> No
         taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(jt.StartError, match=rf"metrics 127.0.0.1:{port}: cannot listen there: .*in use"):
-            start(passing(), stream, jt.memory(), tmp_path, metrics_port=port)
+            start(passing(), stream, jt.memory(), tmp_path, metrics=port)
     # A start that fails later gives the port back.
     counted = stream.groupBy("trip").count().select("trip")
     with pytest.raises(jt.StartError, match="network 'bad'"):
-        start(passing(schema="trip long"), counted, jt.memory(), tmp_path / "other", metrics_port=port)
+        start(passing(schema="trip long"), counted, jt.memory(), tmp_path / "other", metrics=port)
     with socket.socket() as free:
         free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         free.bind(("127.0.0.1", port))

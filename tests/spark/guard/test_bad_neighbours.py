@@ -21,12 +21,11 @@ from jettison.plan.windows.fates import Schedule, Segment, keep
 from jettison.plan.windows.window_arcs import WindowArcs
 from jettison.spark.compile.expression_cache import Known
 from jettison.spark.compile.quality import with_counted_shares
-from jettison.spark.run.measure import Measured
 from jettison.spark.write.sinks import MemorySink
 from jettison.statistics.account import Account, accounts_of
 from jettison.statistics.costs import CostModel
 from jettison.statistics.profile import Profile
-from jettison.statistics.samples import BatchSample
+from jettison.statistics.samples import BatchSample, Measured
 
 pytestmark = pytest.mark.spark
 
@@ -100,7 +99,9 @@ def test_trust_12_a_row_that_fails_where_shares_are_counted_ends_no_run(spark: S
     log_plans(checkpoint, [Plan({"w>o": upper_half(net.graph, "o")})], {"s": 1000})
     stream = spark.readStream.schema("id long, x double").parquet(str(tmp_path / "in"))
     sinks = {"o": out, "all": jt.memory()}
-    run = jt.start(net, {"s": stream}, sinks, trigger=TRIGGER, checkpoint=str(checkpoint), profile=FREE, shared=[])
+    run = jt.start(
+        net, {"s": stream}, sinks, trigger=TRIGGER, checkpoint=str(checkpoint), costs=jt.Costs(FREE, shared=[])
+    )
     ended(run, 1000)
 
     assert run.report().unfit == {"w": 10}

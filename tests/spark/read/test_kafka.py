@@ -59,7 +59,7 @@ def passing(source: Kafka, **others: Any) -> jt.Network:
 
 
 def start(net: jt.Network, checkpoint: Path, sink: Any, **others: Any) -> jt.Run:
-    options = {"trigger": TRIGGER, "profile": FREE, **others}
+    options = {"trigger": TRIGGER, "costs": FREE, **others}
     return jt.start(net, sinks={"out": sink}, checkpoint=str(checkpoint), **options)
 
 
@@ -161,7 +161,7 @@ def test_an_output_keeps_what_is_shed_anywhere_on_its_way(
         sinks={"low": low, "other": other},
         checkpoint=str(tmp_path),
         trigger=TRIGGER,
-        profile=FREE,
+        costs=FREE,
         on_shed={"low": jt.parquet(f"{tmp_path}/low"), "trips": jt.parquet(f"{tmp_path}/trips")},
     )
     ended(run, 300)
@@ -187,7 +187,7 @@ def test_when_reading_alone_is_too_much_the_newest_records_are_read(
     send(broker.servers, topic, [trip(number) for number in range(1000)])
     dear = Profile({"trips": 1.0, "out": 1.0}, {}, fixed_ms=10.0, read_us={"trips": 1000.0})
     out = jt.memory()
-    run = ended(start(passing(earliest(broker, topic)), tmp_path, out, profile=dear), 1000)
+    run = ended(start(passing(earliest(broker, topic)), tmp_path, out, costs=dear), 1000)
 
     (sample, plan), *_ = run.history
     read = sample.rows_in["trips"]
@@ -218,7 +218,7 @@ def test_stale_records_are_passed_over_unread(spark: SparkSession, broker: Broke
     out = jt.memory()
     source = earliest(broker, topic, schema="trip long, at timestamp")
     net = passing(source, event_time="at")
-    run = ended(start(net, tmp_path, out, profile=dear, stale="10 minutes"), 500)
+    run = ended(start(net, tmp_path, out, costs=dear, shedding=jt.Shedding(stale="10 minutes")), 500)
 
     (sample, plan), *_ = run.history
     assert sample.skipped == {"trips": 200}
@@ -248,7 +248,13 @@ def test_a_stale_backlog_of_many_batches_goes_whole(
     out = jt.memory()
     limited = {"maxOffsetsPerTrigger": "250"}
     source = earliest(broker, topic, schema="trip long, at timestamp", options=limited)
-    run = start(passing(source, event_time="at"), tmp_path, out, profile=dear, stale="10 minutes", headroom=0.9)
+    run = start(
+        passing(source, event_time="at"),
+        tmp_path,
+        out,
+        costs=dear,
+        shedding=jt.Shedding(headroom=0.9, stale="10 minutes"),
+    )
     ended(run, 1200)
     assert all(row.trip >= 1000 for row in out.rows), "of no batch was the old half thinned out by chance"
     assert sum(sample.stale.get("trips", 0) for sample, _ in run.history) == 1000
@@ -262,7 +268,7 @@ def test_nothing_is_stale_while_there_is_time_for_it(
     producer.flush()
     out = jt.memory()
     net = passing(earliest(broker, topic, schema="trip long, at timestamp"), event_time="at")
-    ended(start(net, tmp_path, out, stale="10 minutes"), 1)
+    ended(start(net, tmp_path, out, shedding=jt.Shedding(stale="10 minutes")), 1)
     assert [row.trip for row in out.rows] == [1]
 
 
@@ -270,7 +276,7 @@ def test_what_somebody_keeps_is_read(spark: SparkSession, broker: Broker, topic:
     send(broker.servers, topic, [trip(number) for number in range(300)])
     dear = Profile({"trips": 1.0, "out": 1.0}, {}, fixed_ms=10.0, read_us={"trips": 1000.0})
     out, shed = jt.memory(), jt.memory()
-    ended(start(passing(earliest(broker, topic)), tmp_path, out, profile=dear, on_shed={"trips": shed}), 300)
+    ended(start(passing(earliest(broker, topic)), tmp_path, out, costs=dear, on_shed={"trips": shed}), 300)
     kept = [json.loads(bytes(row.value))["trip"] for row in shed.rows]
     assert sorted([*kept, *(row.trip for row in out.rows)]) == list(range(300))
 
@@ -316,7 +322,7 @@ def test_a_topic_may_be_given_at_the_start_beside_another_source(
         {"out": out, "other": other},
         checkpoint=str(tmp_path),
         trigger=TRIGGER,
-        profile=FREE,
+        costs=FREE,
     )
     until(run, lambda: len(out.rows) >= 50 and len(other.rows) >= 5)
     run.stop()
@@ -334,7 +340,7 @@ def test_a_run_goes_on_where_it_stopped(spark: SparkSession, broker: Broker, top
 
 
 def test_rates_and_lag_are_told(spark: SparkSession, broker: Broker, topic: str, tmp_path: Path) -> None:
-    run = start(passing(earliest(broker, topic)), tmp_path, jt.memory(), metrics_port=0)
+    run = start(passing(earliest(broker, topic)), tmp_path, jt.memory(), metrics=0)
     began, sent = time.monotonic(), 0
 
     def seen() -> list[float]:
@@ -417,8 +423,8 @@ def test_a_topic_made_anew_is_read_from_its_first_record(
     delivered = sorted(row.trip for row in spark.read.parquet(f"{tmp_path}/out").collect())
     assert delivered == [*range(100), *range(1000, 1300)]
     log = PlanLog(LocalFolder(tmp_path / "checkpoint"))
-    anew = [logged for logged in map(log.read, log.batches()) if logged is not None and logged.begins]
-    assert [logged.begins for logged in anew] == [{"trips": {topic: {"0": 0, "1": 0}}}]
+    anew = [logged for logged in map(log.read, log.batches()) if logged is not None and logged.records.begins]
+    assert [logged.records.begins for logged in anew] == [{"trips": {topic: {"0": 0, "1": 0}}}]
 
 
 def in_flight(broker: Broker, topic: str, checkpoint: Path, out: Any) -> None:

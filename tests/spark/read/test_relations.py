@@ -37,7 +37,13 @@ def started(
 
     free = Profile({operator.name: 0.001 for operator in net.graph.operators}, {})
     run = jt.start(
-        net, frames, {"out": keep}, trigger="300 milliseconds", checkpoint=str(folder), profile=free, shared=[], **given
+        net,
+        frames,
+        {"out": keep},
+        trigger="300 milliseconds",
+        checkpoint=str(folder),
+        costs=jt.Costs(free, shared=[]),
+        **given,
     )
     return run, read
 

@@ -33,8 +33,7 @@ def test_trust_11_a_dry_run_says_what_it_would_drop_and_drops_nothing(spark: Spa
         {"trips": trips(spark, 9000, 3000)},
         {"fares": fares, "alerts": alerts},
         trigger=TRIGGER,
-        profile=DEAR,
-        learn=False,
+        costs=jt.Costs(DEAR, learn=False),
         shedding="dry-run",
         checkpoint=str(tmp_path),
     )
@@ -71,9 +70,8 @@ def test_trust_10_all_of_a_backlog_comes_in_bounded_batches(spark: SparkSession,
         {"trips": behind},
         {"out": jt.spark_format("noop")},
         trigger=TRIGGER,
-        profile=Profile({"out": 9.0}, {}, read_us={"trips": 1.0}),
-        learn=False,
-        catch_up="all",
+        costs=jt.Costs(Profile({"out": 9.0}, {}, read_us={"trips": 1.0}), learn=False),
+        shedding=jt.Shedding(catch_up="all"),
         checkpoint=str(tmp_path),
     )
     ended(run, 200_000)
@@ -92,7 +90,13 @@ def test_trust_10_a_source_keeps_a_bound_of_its_own_that_is_lower(spark: SparkSe
     profile = Profile({"out": 9.0}, {}, read_us={"trips": 1.0})
     sinks = {"out": jt.spark_format("noop")}
     run = jt.start(
-        net, {"trips": behind}, sinks, trigger=TRIGGER, profile=profile, catch_up="all", checkpoint=str(tmp_path)
+        net,
+        {"trips": behind},
+        sinks,
+        trigger=TRIGGER,
+        costs=profile,
+        shedding=jt.Shedding(catch_up="all"),
+        checkpoint=str(tmp_path),
     )
     ended(run, 6000)
     assert [sample.rows_in["trips"] for sample, _ in run.history if sample.rows_in["trips"]] == [2000, 2000, 2000]
@@ -107,7 +111,7 @@ def test_trust_10_windows_are_not_made_of_what_is_left(spark: SparkSession, tmp_
             net,
             {"trips": trips(spark, 10, 10)},
             {"out": jt.memory()},
-            catch_up="newest",
+            shedding=jt.Shedding(catch_up="newest"),
             checkpoint=str(tmp_path),
         )
     with pytest.raises(jt.JettisonError, match="shedding is 'maybe': use True, False or 'dry-run'"):
@@ -129,9 +133,8 @@ def test_trust_10_newest_skips_a_backlog_once(spark: SparkSession, broker: Broke
         net,
         sinks={"out": out},
         trigger=TRIGGER,
-        profile=Profile({"out": 1000.0}, {}),
-        learn=False,
-        catch_up="newest",
+        costs=jt.Costs(Profile({"out": 1000.0}, {}), learn=False),
+        shedding=jt.Shedding(catch_up="newest"),
         checkpoint=str(tmp_path),
     )
     until(run, lambda: run.report().rows_in >= 2000)

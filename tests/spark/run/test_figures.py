@@ -31,7 +31,6 @@ from jettison.statistics.account import Account, accounts_of
 from jettison.statistics.samples import BatchSample
 from jettison.telemetry.checkpoint_size import SizeWatch
 from jettison.telemetry.metrics import Metrics
-from jettison.telemetry.metrics_address import metrics_address
 
 ROOT = Path(__file__).resolve().parents[3]
 TERMS = ("processed", "shed", "rejected", "late", "skipped")
@@ -97,7 +96,7 @@ def test_trust_7_and_21_tuples_add_up_and_every_series_of_deploy_is_there(spark:
         on_shed=dict.fromkeys(drops, aside),
         trigger=TRIGGER,
         checkpoint=str(tmp_path / "checkpoint"),
-        profile=FREE,
+        costs=FREE,
         metrics=":0",
     )
     assert run.metrics is not None
@@ -213,14 +212,6 @@ def test_trust_21_the_checkpoint_is_looked_at_by_a_thread_of_its_own(
 def test_trust_21_addresses_that_cannot_be(given: str | int, says: str) -> None:
     with pytest.raises(jt.StartError, match=says):
         Metrics(running.taxi().graph, 900.0, given)
-
-
-@pytest.mark.core
-def test_trust_21_the_old_name_says_the_same() -> None:
-    assert metrics_address(None, 9100) == 9100 == metrics_address(9100, None)
-    assert metrics_address(None, None) is None
-    with pytest.raises(jt.StartError, match=r"metrics=':1' and metrics_port=2 say the same thing: give metrics alone"):
-        metrics_address(":1", 2)
 
 
 @pytest.mark.core

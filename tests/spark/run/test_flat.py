@@ -73,11 +73,8 @@ def begin(spark: SparkSession, folder: Path) -> tuple[Run, float]:
         {"ticks": stream},
         {"seconds": jt.spark_format("noop")},
         trigger="10 milliseconds",
-        checkpoint=str(folder),
-        retention=RETENTION,
-        profile=Profile({"busy": 600.0, "ticks": 1.0}, {}, fixed_ms=2.0),
-        learn=False,
-        shared=(),
+        checkpoint=jt.Checkpoint(str(folder), retention=RETENTION),
+        costs=jt.Costs(Profile({"busy": 600.0, "ticks": 1.0}, {}, fixed_ms=2.0), learn=False, shared=()),
         metrics=0,
     )
     wait(run, 1)

@@ -75,7 +75,7 @@ def test_generated_rows_joined_and_written_as_parquet(spark: SparkSession, tmp_p
         {"named": {"of": "trips", "join": "zones", "on": ["zone"]}},
     )
 
-    run = start_spec(declared, spark, shedding=False)
+    run = start_spec(declared, spark, mode="off")
     ended(run, lambda: run.report().rows_in == 1200)
 
     written = spark.read.parquet(str(tmp_path / "out"))
@@ -99,7 +99,7 @@ def test_declared_fields_with_a_rate_into_memory_and_console(
     declared = spec(
         {
             "trigger": "2 seconds",  # room enough that nothing is shed
-            "headroom": 0.5,
+            "shedding": {"headroom": 0.5},
             "sources": {"trips": {"generator": {"fields": fields, "rate": rate}}},
             "sinks": {"kept": {"memory": 700}, "shown": {"console": 2}},
         },
@@ -110,7 +110,7 @@ def test_declared_fields_with_a_rate_into_memory_and_console(
     run = start_spec(declared, spark)
     ended(run, lambda: run.report().rows_in == 1000)
 
-    sinks = run._runner._sinks
+    sinks = run._runner.sinks.outputs
     kept = sinks["kept"]
     assert isinstance(kept, MemorySink)
     assert kept.limit == 700
@@ -157,7 +157,7 @@ def test_any_source_and_sink_of_spark(spark: SparkSession, tmp_path: Path) -> No
         ),
         ({"tables": {}}, ["run.tables", "'zones'"]),
         ({"sinks": {}}, ["run.sinks", "'out'"]),
-        ({"headroom": 7.0}, ["run.headroom", "7"]),
+        ({"shedding": {"headroom": 7.0}}, ["run.shedding.headroom", "7"]),
     ],
 )
 def test_faults_name_the_place(spark: SparkSession, tmp_path: Path, run: dict[str, Any], words: list[str]) -> None:
@@ -227,7 +227,7 @@ def test_functions_of_your_own_in_yaml_give_what_they_give_in_python(spark: Spar
             sort_keys=False,
         )
     )
-    run = start_spec(declared, spark, shedding=False)
+    run = start_spec(declared, spark, mode="off")
     ended(run, lambda: run.report().rows_in == 600)
 
     net = jt.Network("python")
@@ -240,7 +240,7 @@ def test_functions_of_your_own_in_yaml_give_what_they_give_in_python(spark: Spar
     ended(other, lambda: other.report().rows_in == 600)
 
     for name, sink in sinks.items():
-        given = run._runner._sinks[name]
+        given = run._runner.sinks.outputs[name]
         assert isinstance(given, MemorySink)
         assert len(sink.rows) >= 9
         assert sorted(given.rows) == sorted(sink.rows)

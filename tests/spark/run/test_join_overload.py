@@ -69,10 +69,9 @@ def run(spark: SparkSession, folder: Path, name: str, *, shedding: bool) -> tupl
         {"table": table},
         trigger=TRIGGER,
         checkpoint=str(folder / name),
-        profile=Profile({"both": HALF_FULL_US}, {"both": 1.0, "busy": 0.1}),
-        learn=False,  # what this machine takes must not decide
+        # what this machine takes must not decide
+        costs=jt.Costs(Profile({"both": HALF_FULL_US}, {"both": 1.0, "busy": 0.1}), learn=False, shared=()),
         shedding=shedding,
-        shared=(),
     )
     ended(made, 2 * sum(SIZES))
     rows = [plain(row) for row in table.rows]

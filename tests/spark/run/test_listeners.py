@@ -28,13 +28,22 @@ def test_a_listener_is_told_of_every_batch_and_cannot_end_the_run(
     sinks = {"fares": jt.memory(), "alerts": jt.memory()}
     streams = {"trips": trips(spark, 600, 300)}
     with caplog.at_level(logging.WARNING, "jettison"):
-        run = jt.start(taxi(), streams, sinks, trigger=TRIGGER, checkpoint=str(tmp_path), profile=FREE)
-        run.add_listener(broken)
-        run.add_listener(heard.append)
+        run = jt.start(
+            taxi(),
+            streams,
+            sinks,
+            trigger=TRIGGER,
+            checkpoint=str(tmp_path),
+            costs=FREE,
+            listeners=[broken, heard.append],
+        )
         ended(run, 600)
 
     told = [json.loads(event.to_json()) for event in heard]
-    assert [each["batch"] for each in told] in ([0, 1], [1])  # the first may have run before the listener was there
+    assert [each["batch"] for each in told] == [0, 1], "a listener that is given at the start misses no batch"
+    assert run.report().listener_failures == 2
+    assert "listeners failed 2 times: see the log" in str(run.report())
+    assert "Run of network taxi: has ended" in run._repr_html_()
     last = told[-1]
     assert last["network"] == "taxi"
     assert last["rows_in"] == {"trips": 300}
@@ -57,7 +66,7 @@ def test_a_listener_is_told_of_every_batch_and_cannot_end_the_run(
 def test_a_listener_may_stop_the_run(spark: SparkSession, tmp_path: Path) -> None:
     sinks = {"fares": jt.memory(), "alerts": jt.memory()}
     streams = {"trips": trips(spark, 3000, 100)}
-    run = jt.start(taxi(), streams, sinks, trigger=TRIGGER, checkpoint=str(tmp_path), profile=FREE)
+    run = jt.start(taxi(), streams, sinks, trigger=TRIGGER, checkpoint=str(tmp_path), costs=FREE)
     run.add_listener(lambda event: run.stop())
     assert run.await_termination(timeout=60)
     assert not run.is_active

@@ -24,20 +24,21 @@ def test_trust_25_starts_are_refused_in_one_line(spark: SparkSession, tmp_path: 
         net = jt.Network("n")
         source = net.source("trips", **TRIPS)
         (source.join("zones", on="zone") if joins else source.where("fare > 0", name="paid")).output("o")
-        jt.start(net, {"trips": stream}, {"o": sink or jt.memory()}, profile=FREE, **named)
+        jt.start(net, {"trips": stream}, {"o": sink or jt.memory()}, **{"costs": FREE, **named})
 
     cases: list[tuple[dict[str, Any], str]] = [
         ({"sink": jt.parquet("/proc/none/such")}, r"output 'o': '/proc/none/such' is no folder to write into: No such"),
         ({"sink": jt.parquet("s9://a/b")}, r"output 'o': 's9://a/b' cannot be opened .*No FileSystem for scheme .s9"),
         ({"checkpoint": "s9://a/b"}, r"checkpoint: 's9://a/b' cannot be opened .*No FileSystem for scheme .s9"),
-        ({"checkpoint": " "}, r"jt.start: checkpoint is ' ': give the path of a folder"),
-        ({"shared": ["payd"]}, r"shared has 'payd', which is no operator of network 'n' \(did you mean 'paid'\?\)"),
+        ({"checkpoint": " "}, r"checkpoint is ' ': give the path of a folder"),
+        (
+            {"costs": jt.Costs(FREE, shared=["payd"])},
+            r"shared has 'payd', which is no operator of network 'n' \(did you mean 'paid'\?\)",
+        ),
         ({"tables": {"zones": zones}}, r"tables: 'zones' is a table that no join names: no join names one"),
         ({"joins": True, "tables": {"zones": zones, "zone": zones}}, r"'zone' is a table .*did you mean 'zones'"),
         ({"joins": True, "tables": {"zones": stream}}, r"join 'join1': its table streams: read it with spark.read"),
-        ({"shedding": "dryrun"}, r"shedding is 'dryrun' \(did you mean 'dry-run'\?\): use True, False or 'dry-run'"),
-        ({"catch_up": "newst"}, r"catch_up is 'newst' \(did you mean 'newest'\?\)"),
-        ({"shedder": ["semantic"]}, r"jt.start: shedder is \['semantic'\]: give the name of a shedder"),
+        ({"shedding": "dryrun"}, r"shedding is 'dryrun' \(did you mean 'dry-run'\?\): say True, False, 'dry-run'"),
     ]
     for named, message in cases:
         given = {"checkpoint": str(tmp_path / "checkpoint"), **named}

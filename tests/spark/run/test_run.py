@@ -50,7 +50,7 @@ def test_the_example_as_written(spark: SparkSession, tmp_path: Path, capsys: pyt
         {"trips": stream_df},
         sinks={"fares": jt.parquet(f"{here}/out/fares"), "alerts": jt.console()},
         trigger="1 second",
-        headroom=0.9,
+        shedding=jt.Shedding(headroom=0.9),
         checkpoint=f"{here}/checkpoint",
     )
     assert run.await_termination(timeout=0.1) is False
@@ -141,7 +141,7 @@ def test_what_is_shed_is_exactly_what_the_plan_log_says(spark: SparkSession, tmp
         )
         return ended(run, 6000), sinks
 
-    run, sinks = start(once, profile=tight)
+    run, sinks = start(once, costs=tight)
     plans = running.logged_plans(once / "checkpoint")
     expected = Expected(spark, plans, per_batch=2000)
     unshed = Expected(spark, [Plan()] * 3, per_batch=2000)
@@ -179,7 +179,7 @@ def test_what_is_shed_is_exactly_what_the_plan_log_says(spark: SparkSession, tmp
 
     # From the plan log alone, with rows that are persisted at the split: the same rows go, and are counted alike.
     shutil.copytree(once / "checkpoint" / "plans", again / "checkpoint" / "plans")
-    _, repeated = start(again, profile=FREE, shared=["paid"])
+    _, repeated = start(again, costs=jt.Costs(FREE, shared=["paid"]))
     assert sorted(repeated["fares"].rows) == sorted(fares.rows)
     assert sorted(pairs(spark.read.parquet(str(again / "alerts")))) == sorted(alerts)
     assert running.counts(again / "checkpoint") == expected.counts
@@ -205,7 +205,12 @@ def test_counts_are_exact_whatever_sinks_do_with_their_rows(spark: SparkSession,
         running.log_plans(checkpoint, plans, {"trips": 500})
         stream = running.trips(spark, 2000, 500, partitions=1)
         run = jt.start(
-            net, {"trips": stream}, sinks, trigger=TRIGGER, checkpoint=str(checkpoint), profile=FREE, shared=shared
+            net,
+            {"trips": stream},
+            sinks,
+            trigger=TRIGGER,
+            checkpoint=str(checkpoint),
+            costs=jt.Costs(FREE, shared=shared),
         )
         ended(run, 2000)
 
@@ -230,7 +235,7 @@ def test_several_sources_are_one_tagged_stream(spark: SparkSession, tmp_path: Pa
         sinks,
         trigger=TRIGGER,
         checkpoint=str(tmp_path),
-        profile=FREE,
+        costs=FREE,
     )
     ended(run, 2400)
 
@@ -260,7 +265,7 @@ def test_a_copy_for_several_outputs_holds_what_a_union_needs(spark: SparkSession
     sinks = {"ids": jt.memory(), "zones": jt.memory()}
     stream = running.trips(spark, 500, 500)
     run = jt.start(
-        net, {"trips": stream}, sinks, trigger=TRIGGER, checkpoint=str(tmp_path), profile=FREE, shared=["paid"]
+        net, {"trips": stream}, sinks, trigger=TRIGGER, checkpoint=str(tmp_path), costs=jt.Costs(FREE, shared=["paid"])
     )
     ended(run, 500)
     assert sorted(row.trip for row in sinks["ids"].rows) == list(range(500))
@@ -349,7 +354,7 @@ def test_calibration_measures_once_and_a_restart_remembers(
     def never(*_: object) -> None:
         raise AssertionError("measured again")
 
-    monkeypatch.setattr("jettison.spark.run.run.calibrate", never)
+    monkeypatch.setattr("jettison.spark.batch.costs.calibrate", never)
     second = start(10_000)
     assert second.shared == {"slow"}
     assert second.controller.profile == profile
@@ -368,7 +373,7 @@ def test_a_saved_profile_of_other_operators_is_not_used(spark: SparkSession, tmp
             {"out": jt.spark_format("noop")},
             trigger="5 seconds",
             checkpoint=str(tmp_path),
-            profile=full if name == "paid" else None,
+            costs=full if name == "paid" else None,
         )
 
     ended(start("paid", 500), 500)
@@ -388,7 +393,7 @@ def test_a_restart_goes_on_where_the_run_was(spark: SparkSession, tmp_path: Path
         sinks = {name: jt.parquet(f"{scheme}{tmp_path}/{name}") for name in ("fares", "alerts")}
         stream = running.trips(spark, rows, 500)
         run = jt.start(
-            taxi(), {"trips": stream}, sinks, trigger=TRIGGER, checkpoint=f"{scheme}{checkpoint}", profile=FREE
+            taxi(), {"trips": stream}, sinks, trigger=TRIGGER, checkpoint=f"{scheme}{checkpoint}", costs=FREE
         )
         ended(run, fresh)
         batches += [sample.batch for sample, _ in run.history]
@@ -417,7 +422,7 @@ def test_rows_are_counted_where_offsets_do_not_tell(spark: SparkSession, tmp_pat
     def keep(rows: DataFrame, batch: int) -> None:
         sizes[batch] = rows.count()
 
-    run = jt.start(net, {"trips": stream}, {"out": keep}, trigger=TRIGGER, checkpoint=str(checkpoint), profile=FREE)
+    run = jt.start(net, {"trips": stream}, {"out": keep}, trigger=TRIGGER, checkpoint=str(checkpoint), costs=FREE)
     ended(run, 297)
 
     assert [batch_rows(LocalFolder(checkpoint / "spark"), batch, 1) for batch in range(3)] == [None] * 3
@@ -466,7 +471,7 @@ def test_streams_that_are_not_generated_need_no_taxi(spark: SparkSession, tmp_pa
     net.source("ticks", schema="value long").where("value % 2 = 0", name="even").output("out")
     stream = spark.readStream.format("rate").option("rowsPerSecond", 100).load()
     out = jt.memory()
-    run = jt.start(net, {"ticks": stream}, {"out": out}, trigger="300 ms", profile=FREE)
+    run = jt.start(net, {"ticks": stream}, {"out": out}, trigger="300 ms", costs=FREE)
     try:
         running.until(run, lambda: run.report().rows_in >= 200)
     finally:

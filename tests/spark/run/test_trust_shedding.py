@@ -11,7 +11,7 @@ from tests.spark import running
 from tests.spark.running import TRIGGER, ended, logged_plans, scrape, taxi
 
 import jettison as jt
-from jettison.spark.run.calibration import Calibration
+from jettison.spark.batch.calibration import Calibration
 from jettison.statistics.profile import Profile
 
 pytestmark = pytest.mark.spark
@@ -28,9 +28,8 @@ def test_trust_9_a_fixed_cost_above_the_budget_sheds_nothing_and_is_exported(
             sinks,
             trigger=TRIGGER,
             checkpoint=str(tmp_path),
-            profile=Profile({"paid": 50.0}, {}, fixed_ms=2200.0),
-            learn=False,
-            metrics_port=0,
+            costs=jt.Costs(Profile({"paid": 50.0}, {}, fixed_ms=2200.0), learn=False),
+            metrics=0,
         )
         running.until(run, lambda: run.report().rows_in == 3000)
         assert run.metrics is not None
@@ -54,7 +53,7 @@ def test_trust_9_the_first_batch_is_safe_from_costs_measured_on_a_cold_machine_a
     """A calibration that is 1,000 times too high; then, with a given profile, an overload of 20 and a floor of 0.3."""
     names = ("trips", "paid", "narrow", "dear", "fares", "alerts")
     cold = Profile(dict.fromkeys(names, 1000.0), {}, fixed_ms=100.0, read_us={"trips": 1417.0})
-    monkeypatch.setattr("jettison.spark.run.run.calibrate", lambda *_: Calibration(cold, frozenset()))
+    monkeypatch.setattr("jettison.spark.batch.costs.calibrate", lambda *_: Calibration(cold, frozenset()))
     sinks = {"fares": jt.spark_format("noop"), "alerts": jt.spark_format("noop")}
     stream = running.trips(spark, 5000, 5000)
     where = str(tmp_path / "cold")
@@ -73,8 +72,7 @@ def test_trust_9_the_first_batch_is_safe_from_costs_measured_on_a_cold_machine_a
         {"out": jt.spark_format("noop")},
         trigger=TRIGGER,
         checkpoint=str(tmp_path / "floor"),
-        profile=Profile({"out": 20 * 90.0}, {}),
-        learn=False,
+        costs=jt.Costs(Profile({"out": 20 * 90.0}, {}), learn=False),
     )
     ended(run, 4000)
     rows = run.report().outputs["out"].rows

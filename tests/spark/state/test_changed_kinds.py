@@ -81,7 +81,7 @@ def test_a_run_that_is_started_says_so(spark: SparkSession, tmp_path: Path, befo
     def start(size: str) -> jt.Run:
         stream = spark.readStream.schema(TRIPS).parquet(f"{tmp_path}/trips/*")
         where, sinks = str(tmp_path / "checkpoint"), {"a_out": jt.memory()}
-        return jt.start(windows(size)(), {"trips": stream}, sinks, trigger=TRIGGER, checkpoint=where, profile=FREE)
+        return jt.start(windows(size)(), {"trips": stream}, sinks, trigger=TRIGGER, checkpoint=where, costs=FREE)
 
     ended(start(before), len(ROWS))
     with pytest.raises(

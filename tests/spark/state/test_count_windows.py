@@ -121,7 +121,7 @@ def test_a_run_that_is_broken_off_anywhere_gives_every_window_once(spark: SparkS
         stream = spark.readStream.schema(TRIPS).option("maxFilesPerTrigger", 1).parquet(f"{tmp_path}/trips/*")
         where = str(tmp_path / "checkpoint")
         sinks = {"table": table, "alerts": alerts}
-        return jt.start(net, {"trips": stream}, sinks, trigger=TRIGGER, checkpoint=where, profile=FREE)
+        return jt.start(net, {"trips": stream}, sinks, trigger=TRIGGER, checkpoint=where, costs=FREE)
 
     for number in range(2):
         put(number)

@@ -37,9 +37,7 @@ def test_shares_of_groups_are_in_the_log_and_no_group_is_lost(spark: SparkSessio
         {"table": sink},
         trigger=TRIGGER,
         checkpoint=str(tmp_path / "checkpoint"),
-        profile=Profile({"busy": cost_us}, {}),
-        learn=False,
-        shared=(),
+        costs=jt.Costs(Profile({"busy": cost_us}, {}), learn=False, shared=()),
     )
     ended(run, PER_BATCH * BATCHES)
     drops = [plan.drops["trips"] for plan in logged_plans(tmp_path / "checkpoint")]

@@ -46,7 +46,7 @@ def test_a_run_that_is_broken_off_gives_what_spark_gives(spark: SparkSession, tm
         stream = spark.readStream.schema(TRIPS).option("maxFilesPerTrigger", 1).parquet(f"{tmp_path}/trips/*")
         where = str(tmp_path / "checkpoint")
         sinks = {"table": table, "alerts": alerts}
-        return jt.start(net, {"trips": stream}, sinks, trigger=TRIGGER, checkpoint=where, profile=FREE)
+        return jt.start(net, {"trips": stream}, sinks, trigger=TRIGGER, checkpoint=where, costs=FREE)
 
     for number in range(3):
         put(number)

@@ -390,7 +390,7 @@ def test_a_run_reports_failed_windows(spark: SparkSession, tmp_path: Path) -> No
     stream = spark.readStream.schema(TRIPS).option("maxFilesPerTrigger", 1).parquet(f"{tmp_path}/trips/*")
     net = network(n="count(*)", own=jt.whole_window(broken, columns="fare", type="double"))
     where = str(tmp_path / "run [1] {a,b} *?")  # a name as it stands, no pattern
-    run = ended(jt.start(net, {"trips": stream}, {"table": table}, trigger=TRIGGER, checkpoint=where, profile=FREE), 3)
+    run = ended(jt.start(net, {"trips": stream}, {"table": table}, trigger=TRIGGER, checkpoint=where, costs=FREE), 3)
     assert [(row["n"], row["own"]) for row in table.rows] == [(1, None), (1, None)]
     assert run.report().windows_failed == 2
     line = "aggregate busy: 2 windows failed, their value is null (RuntimeError: no more than 1 rows)"

@@ -89,9 +89,8 @@ def meet(spark: SparkSession, folder: Path, qos: jt.QoS) -> Met:
         {"table": table},
         trigger=TRIGGER,
         checkpoint=str(folder / "checkpoint"),
-        profile=Profile({"busy": HALF_FULL_US}, {"busy": 0.1}),
-        learn=False,  # what this machine takes must not decide
-        shared=(),
+        # what this machine takes must not decide
+        costs=jt.Costs(Profile({"busy": HALF_FULL_US}, {"busy": 0.1}), learn=False, shared=()),
     )
     ended(run, sum(SIZES))
     truth = by_hand(rows)

@@ -21,7 +21,7 @@ def test_trust_25_an_output_without_results_reads_back_empty(spark: SparkSession
     windows.output("zones", quality=True)
     source.select("trip").output("rows")
     sinks = {name: jt.parquet(f"{tmp_path}/{name}") for name in ("zones", "rows")}
-    run = jt.start(net, {"trips": trips(spark, 100, 100)}, sinks, trigger=TRIGGER, profile=FREE)
+    run = jt.start(net, {"trips": trips(spark, 100, 100)}, sinks, trigger=TRIGGER, costs=FREE)
     try:
         until(run, lambda: run.report().rows_in == 100)
     finally:

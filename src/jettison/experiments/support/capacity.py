@@ -12,6 +12,7 @@ from typing import Any
 
 from jettison.experiments.harness import Say
 from jettison.network.declare import Network
+from jettison.options.costs import Costs
 from jettison.spark.read.generator import generate, generated
 from jettison.spark.run.run import Run
 from jettison.spark.run.start import start
@@ -148,8 +149,7 @@ def closed_loop(
         trigger="1 millisecond",
         checkpoint=str(folder / "checkpoint"),
         shedding=False,
-        profile=profile,
-        shared=shared if profile is not None else None,
+        costs=Costs(profile, shared=shared if profile is not None else None),
     )
     wait_for(run, batches)
     return run

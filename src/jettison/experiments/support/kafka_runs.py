@@ -19,6 +19,7 @@ from jettison.experiments.support.capacity import Capacity, measure_capacity, pa
 from jettison.experiments.support.producer import fill
 from jettison.experiments.support.workload import taxi_network
 from jettison.network.kafka import Kafka
+from jettison.options.costs import Costs
 from jettison.spark.checkpoint.small_files import LocalFolder
 from jettison.spark.read.kafka import read_between
 from jettison.spark.read.offsets import end_offsets
@@ -68,8 +69,7 @@ def kafka_capacity(spark: Any, broker: Broker, say: Say, *, batches: int, least_
             trigger="1 millisecond",
             checkpoint=str(folder / "checkpoint"),
             shedding=False,
-            profile=profile,
-            shared=shared if profile is not None else None,
+            costs=Costs(profile, shared=shared if profile is not None else None),
         )
         wait_for(running, count)
         return running

@@ -39,7 +39,7 @@ class Probes:
     >>> from jettison.network import Network, QoS
     >>> net = Network("taxi")
     >>> trips = net.source("trips", "at timestamp", event_time="at")
-    >>> trips.window("5 seconds").agg(n="count(*)", name="busy").output("table", qos=QoS(gap=4))
+    >>> _ = trips.window("5 seconds").agg(n="count(*)", name="busy").output("table", qos=QoS(gap=4))
     >>> probes, decisions, seconds = Probes(), WindowDecisions(net.graph), []
     >>> for second in range(100):
     ...     probes = probes.after(decisions, ["busy"], lambda _: second * 1_000_000)

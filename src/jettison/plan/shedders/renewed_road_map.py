@@ -26,7 +26,7 @@ class RenewedRoadMap:
     """The shedders "semantic" (`by_value`) and "random". `rest` says how long a map is used at least.
 
     >>> from jettison.network import Network
-    >>> net = Network("one"); net.source("s", "x int").where("x > 0", name="w").output("o")
+    >>> net = Network("one"); _ = net.source("s", "x int").where("x > 0", name="w").output("o")
     >>> problem = Problem(net.graph, Profile({"w": 10.0}, {}), {"s": 100}, 400.0)
     >>> RenewedRoadMap().plan(problem).drops
     {'s': Random(keep=0.4)}

@@ -23,7 +23,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from jettison.errors import CheckpointError
-from jettison.spark.checkpoint.retention import Retention
+from jettison.options.retention import Retention
 from jettison.spark.checkpoint.sealed import damaged, load, read_sealed, write_sealed
 from jettison.spark.checkpoint.segments import (
     DAMAGE,

@@ -14,6 +14,8 @@ from zlib import crc32
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
+from jettison.errors import CheckpointError
+
 _MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 _RENAME_REPLACES = ("hdfs", "webhdfs", "swebhdfs", "viewfs")
 _PLAIN_MANAGER = ".FileSystemBasedCheckpointFileManager"
@@ -56,6 +58,13 @@ class Folder(Protocol):
     def delete(self, name: str) -> None: ...
 
 
+def _not_a_file(path: Path) -> CheckpointError:
+    return CheckpointError(
+        f"checkpoint: {path} is a folder, and a file belongs there. Move it away and restore the file from a copy, or "
+        f"start with a new checkpoint."
+    )
+
+
 class LocalFolder:
     """A folder on this machine."""
 
@@ -76,6 +85,8 @@ class LocalFolder:
             return (self._path / name).read_bytes()
         except FileNotFoundError:
             return None
+        except IsADirectoryError:
+            raise _not_a_file(self._path / name) from None
 
     def head(self, name: str, count: int) -> bytes | None:
         try:
@@ -83,6 +94,8 @@ class LocalFolder:
                 return file.read(count)
         except FileNotFoundError:
             return None
+        except IsADirectoryError:
+            raise _not_a_file(self._path / name) from None
 
     def size(self, name: str) -> int:
         try:
@@ -98,13 +111,18 @@ class LocalFolder:
                     found = crc32(block, found)
         except FileNotFoundError:
             return ""
+        except IsADirectoryError:
+            raise _not_a_file(self._path / name) from None
         return f"crc32:{found:08x}"
 
     def write(self, name: str, text: str) -> None:
         self.write_bytes(name, text.encode())
 
     def write_bytes(self, name: str, content: bytes) -> None:
-        self._draft(name, content).rename(self._path / name)
+        try:
+            self._draft(name, content).rename(self._path / name)
+        except IsADirectoryError:
+            raise _not_a_file(self._path / name) from None
 
     def create(self, name: str, text: str) -> bool:
         draft = self._draft(name, text.encode())

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
+from jettison.options.retention import Retention
 from jettison.spark.checkpoint.batch_files import MARGIN, SEGMENT, BatchFiles
-from jettison.spark.checkpoint.retention import Retention
 from jettison.spark.checkpoint.run_clock import RunClock
 from jettison.spark.checkpoint.small_files import Folder
 

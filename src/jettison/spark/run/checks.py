@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
-from urllib.parse import urlparse
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
@@ -27,16 +25,16 @@ from jettison.plan.refine.staleness import stale_limits
 from jettison.plan.windows.group_gaps import named_groups
 from jettison.spark.compile.compiler import Compiler
 from jettison.spark.compile.drops import HIDDEN, KEY, RECORD, TIME, literal
+from jettison.spark.connect import refuse_connect
 from jettison.spark.read.kafka import read_stream
 from jettison.spark.read.stream import declared_types
-from jettison.spark.run.connect import refuse_connect
 from jettison.spark.run.operator_code import code_of
 from jettison.spark.state.join_state import Schemas
 from jettison.spark.state.state_kinds import COUNTS, JOIN, TIMES
 from jettison.spark.windows.count_slices import CountShape
 from jettison.spark.windows.slices import ROWS, Shape
 from jettison.spark.write.empty_results import result_schema
-from jettison.spark.write.sinks import BATCH_COLUMN, ParquetSink, Sink, as_sink
+from jettison.spark.write.sinks import BATCH_COLUMN, ParquetSink, Sink
 
 
 @dataclass(frozen=True)
@@ -80,40 +78,6 @@ def opened(
     return graph, frames, session
 
 
-def check_sinks(graph: Graph, sinks: Mapping[str, Any]) -> dict[str, Sink]:
-    """A sink for every output, and for nothing else."""
-    names = [output.name for output in graph.outputs]
-    for name in names:
-        if name not in sinks:
-            raise StartError(f"output {name!r} has no sink: add sinks={{{name!r}: jt.parquet('out/{name}')}}.")
-    for name in sinks:
-        if name not in names:
-            raise StartError(f"there is a sink for {name!r}, which is not an output. Outputs: {', '.join(names)}.")
-    return {name: as_sink(name, sinks[name]) for name in names}
-
-
-def check_paths(sinks: Mapping[str, Sink | None], checkpoint: str | None = None) -> None:
-    """A batch's folder is replaced as a whole: two sinks on one path would undo each other. What else is in a sink's
-    folder Spark takes for results when it reads them."""
-    owners: dict[str, str] = {}
-    kept = None if checkpoint is None or urlparse(checkpoint).scheme else Path(checkpoint).absolute()
-    for name, sink in sinks.items():
-        if isinstance(sink, ParquetSink):
-            path = sink.path.rstrip("/")
-            place = Path(path).absolute()
-            shown = path if urlparse(path).scheme else str(place)
-            if not urlparse(path).scheme and place.exists() and not place.is_dir():
-                raise StartError(f"{name}: {shown!r} is a file: give the path of a folder.")
-            if not urlparse(path).scheme and kept is not None and kept.is_relative_to(place):
-                raise StartError(
-                    f"{name} writes to {shown!r}, and the checkpoint {str(kept)!r} is inside: results could not be "
-                    f"read any more. Give the checkpoint a folder of its own."
-                )
-            if path in owners:
-                raise StartError(f"{owners[path]} and {name} both write to {shown!r}: give each a path of its own.")
-            owners[path] = name
-
-
 def check_tables(graph: Graph, tables: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
     """The table of every join, by the join's name."""
     named = [each.table for each in graph.operators if isinstance(each, Join) and isinstance(each.table, str)]
@@ -121,7 +85,7 @@ def check_tables(graph: Graph, tables: Mapping[str, DataFrame]) -> dict[str, Dat
         if name not in named:
             known = f"joins name {', '.join(named)}" if named else "no join names one"
             raise StartError(f"tables: {name!r} is a table that no join names{meant(name, named)}: {known}.")
-    tables = {}
+    joined = {}
     for operator in graph.operators:
         if isinstance(operator, Join):
             if isinstance(operator.table, str) and operator.table not in tables:
@@ -132,8 +96,8 @@ def check_tables(graph: Graph, tables: Mapping[str, DataFrame]) -> dict[str, Dat
                     f"join {operator.name!r}: its table streams: read it with spark.read, or declare it as a source "
                     f"and join the two streams with within=..."
                 )
-            tables[operator.name] = table
-    return tables
+            joined[operator.name] = table
+    return joined
 
 
 def check_shared(graph: Graph, shared: Iterable[str] | None) -> None:
@@ -141,7 +105,7 @@ def check_shared(graph: Graph, shared: Iterable[str] | None) -> None:
     for name in shared or ():
         if name not in graph.by_name:
             raise StartError(
-                f"jt.start: shared has {name!r}, which is no operator of network {graph.name!r}"
+                f"jt.Costs: shared has {name!r}, which is no operator of network {graph.name!r}"
                 f"{meant(name, graph.by_name)}: it has {', '.join(graph.by_name)}."
             )
 
@@ -198,8 +162,9 @@ def check_compiles(
                 f"arc {arc!r}: what is stale is judged here by event time, which its rows have lost: let functions in "
                 f".apply() before it keep column {TIME!r}, or say the same age for all outputs behind {tail!r}."
             )
-    _check_gaps(spark, graph, compiler.shapes)
-    return Kept(compiler.sides, compiler.shapes, compiler.counts, code_of(graph, compiler.operator), results)
+    alone = compiler.batch_alone
+    _check_gaps(spark, graph, alone.shapes)
+    return Kept(alone.sides, alone.shapes, alone.counts, code_of(graph, compiler.operator), results)
 
 
 def _check_own_names(sources: Mapping[str, DataFrame], tables: Mapping[str, DataFrame]) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from jettison.errors import StartError
 from jettison.network.kafka import Kafka
+from jettison.options.shedding import Mode
 from jettison.spark.read.generator import generate
 from jettison.spark.read.kafka import KafkaSink
 from jettison.spark.run.run import Run
@@ -22,38 +24,33 @@ def start_spec(
     spec: Spec,
     spark: SparkSession,
     *,
-    shedding: bool | str | None = None,
+    mode: Mode | None = None,
     shedder: str | None = None,
     metrics: str | int | None = None,
-    metrics_port: int | None = None,
     live: bool = False,
 ) -> Run:
-    """Run what a file declares; `shedding` and `shedder` in place of the file's.
+    """Run what a file declares; `mode` and `shedder` in place of the file's `run.shedding`.
 
-    Costs are measured on the first batch: the file's `profile` is for planning only.
+    Costs are measured on the first batch, unless the file says `costs: {profile: true}`.
 
     >>> run = start_spec(jt.read_spec("examples/taxi.yaml"), jt.local_session())  # doctest: +SKIP
     """
     graph = spec.graph()
     places = read_places(spec, graph)
     tables = {name: _table(spark, f"run.tables.{name}", place) for name, place in places.tables.items()}
+    shedding = places.shedding if mode is None else replace(places.shedding, mode=mode)
     return start(
         graph,
         {name: _stream(spark, f"run.sources.{name}", place) for name, place in places.sources.items()},
         {name: _sink(place) for name, place in places.sinks.items()},
         trigger=places.trigger,
-        headroom=places.headroom,
         checkpoint=places.checkpoint,
-        retention=places.retention,
-        shedding=places.shedding if shedding is None else shedding,
-        catch_up=places.catch_up,
-        shedder=shedder or places.shedder,
-        stale=places.stale,
+        shedding=shedding if shedder is None else replace(shedding, shedder=shedder),
+        costs=places.costs,
         tables=tables,
         dead_letters=None if places.dead_letters is None else _sink(places.dead_letters),
         on_shed={name: _sink(place) for name, place in places.on_shed.items()},
         metrics=metrics,
-        metrics_port=metrics_port,
         live=live,
         spark=spark,
     )

@@ -1,0 +1,47 @@
+"""A stream of rows that a test gives, batch by batch: files in a temporary folder, one for each batch."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from jettison.errors import StartError
+
+
+class MemorySource:
+    """Rows for a source. Each `add` is one batch; `frame` is the stream."""
+
+    def __init__(self, spark: SparkSession, schema: str, rows: Iterable[Any] = ()) -> None:
+        self._spark = spark
+        self._schema = schema
+        self._folder = tempfile.TemporaryDirectory(prefix="jettison-rows-")
+        self._batches = 0
+        given = list(rows)
+        if given:
+            self.add(given)
+
+    @property
+    def frame(self) -> DataFrame:
+        """The stream, for `jt.start`: a batch for every `add`."""
+        stream = self._spark.readStream.schema(self._schema).option("maxFilesPerTrigger", 1)
+        return stream.parquet(self._folder.name)
+
+    def add(self, rows: Sequence[Any]) -> None:
+        """Let a batch of rows come: tuples in the order of the schema, or dictionaries."""
+        try:
+            table = self._spark.createDataFrame(list(rows), self._schema).toArrow()
+        except (PySparkException, TypeError, ValueError) as error:
+            reason = str(error).splitlines()[0]
+            raise StartError(f"rows do not fit the schema {self._schema!r}: {reason}") from None
+        draft = Path(self._folder.name) / f".{self._batches:06}"
+        pq.write_table(table, draft)
+        os.utime(draft, (self._batches, self._batches))  # Spark reads files in order of their times
+        draft.rename(Path(self._folder.name) / f"{self._batches:06}.parquet")
+        self._batches += 1

@@ -1,0 +1,105 @@
+"""A report as people read it: a few lines, a table of outputs, and a line for all that is out of the ordinary."""
+
+from __future__ import annotations
+
+from jettison.statistics.missing_results import MissingResults
+from jettison.telemetry.columns import aligned, shown_ms
+from jettison.telemetry.report import OutputReport, Report
+
+LATENCIES = ("p50", "p95", "p99", "max")
+TITLES = ("output", "rows", "delivered", "utility", "shed", *LATENCIES)
+_LEAST_WIDTHS = (14, 12, 10, 8, 7, 8, 8, 8, 8)
+
+
+def report_text(report: Report) -> str:
+    """The whole report."""
+    cells = [TITLES, *(output_cells(name, output) for name, output in report.outputs.items())]
+    return "\n".join([*summary(report), *aligned(cells, _LEAST_WIDTHS), *remarks(report)])
+
+
+def summary(report: Report) -> list[str]:
+    """What was read, what was shed, how long batches took."""
+    skipped = f", {report.rows_skipped:,} skipped unread" if report.rows_skipped else ""
+    over = f"{report.over_budget_batches} of {report.batches} batches over it"
+    if report.mispredicted_batches:
+        over += f" ({report.mispredicted_batches} although they were predicted to fit)"
+    return [
+        f"network {report.network}: {report.batches} batches in {report.seconds:.0f} s",
+        f"{report.rows_in:,} rows in; outputs lost {report.shed_share:.1%} of them to shedding "
+        f"({report.rows_shed:,} drops{skipped}); {report.rows_rejected:,} rejected",
+        f"slowest batch {report.slowest_batch_ms:.0f} ms, budget {report.budget_ms:.0f} ms, {over}; "
+        f"plan row {report.plan.row:.1f} ({report.plan.reason})",
+    ]
+
+
+def output_cells(name: str, output: OutputReport) -> tuple[str, ...]:
+    """The row of one output, in the order of `TITLES`."""
+    shed = output.account.lost_to_overload / output.account.read if output.account.read else 0.0
+    times = (shown_ms(output.latency_ms[key]) for key in LATENCIES)
+    return (name, f"{output.rows:,}", f"{output.delivered_share:.1%}", f"{output.utility:.3f}", f"{shed:.1%}", *times)
+
+
+def remarks(report: Report) -> list[str]:
+    """A line for everything that is out of the ordinary; none where nothing is."""
+    return [*_input_remarks(report), *_operator_remarks(report), *_plan_remarks(report)]
+
+
+def _input_remarks(report: Report) -> list[str]:
+    lines = []
+    for name, topic in report.topics.items():
+        behind = "for how long is not known: none arrive" if topic.lag_s is None else f"{topic.lag_s:.1f} s"
+        lines.append(f"topic {name}: {topic.rows_per_s:,.0f} rows/s arrive, {topic.lag_rows:,} behind ({behind})")
+    if report.results_shed:
+        lines.append(f"{report.results_shed:,} results of windows were dropped behind their aggregates")
+    if report.rows_gone:
+        lines.append(f"{report.rows_gone:,} rows were gone from their source before they were read")
+    if report.rows_late:
+        lines.append(
+            f"{report.rows_late:,} rows came late: their windows were closed, or partners at a join may have gone"
+        )
+    return lines
+
+
+def _operator_remarks(report: Report) -> list[str]:
+    lines = [
+        f"aggregate {name}: {each.windows:,} windows failed, their value is null ({each.reason})"
+        for name, each in report.failed.items()
+    ]
+    lines += [
+        f"aggregate {name}: {count:,} windows withheld, which it has not seen from the first row on"
+        for name, count in report.withheld.items()
+    ]
+    lines += [_missing(name, each) for name, each in report.missing.items() if each.results >= 0.5]
+    lines += report.notes
+    lines += [
+        f"operator {name}: its expression failed on {count:,} rows, which are kept with the dead letters"
+        for name, count in report.unfit.items()
+    ]
+    if report.rows_without_time:
+        lines.append(f"{report.rows_without_time:,} rows have no event time: they count in no latency")
+    return lines
+
+
+def _missing(name: str, missing: MissingResults) -> str:
+    return (
+        f"aggregate {name}: results with about {missing.rows:,.0f} rows are missing, of groups that lost every row in "
+        f"a window; they are {missing.results:,.0f} or more (both estimated)"
+    )
+
+
+def _plan_remarks(report: Report) -> list[str]:
+    lines = []
+    if report.would_deliver:
+        share = report.rows_would_shed / report.rows_in if report.rows_in else 0.0
+        outputs = ", ".join(f"{name} {kept:.1%}" for name, kept in report.would_deliver.items())
+        lines.append(
+            f"dry run: nothing was shed; {report.rows_would_shed:,} rows would have been, on arcs ({share:.1%} of "
+            f"rows in); outputs would have got: {outputs}"
+        )
+    if report.listener_failures:
+        lines.append(f"listeners failed {report.listener_failures:,} times: see the log")
+    if report.infeasible_batches:
+        lines.append(f"{report.infeasible_batches} of {report.batches} batches could not be brought within the budget")
+    if report.infeasible:
+        lines.append(f"cannot keep up: {report.infeasible}")
+    return lines
