@@ -18,7 +18,7 @@ import jettison as jt
 from jettison.control.deciding import certified_plan
 from jettison.control.judging import Known
 from jettison.control.loop import Controller, Settings
-from jettison.control.planning import Planning
+from jettison.control.plan_request import PlanRequest
 from jettison.detect import Detector
 from jettison.errors import PlanError
 from jettison.network.event_time.watermarks import BatchMarks, Mark
@@ -102,7 +102,7 @@ def overloaded(shedder: str = "semantic", **known: object) -> tuple[Context, Pla
     view = Known(net.graph, settings, costs, {name: float(count) for name, count in rows.items()})
     marks = BatchMarks(net.graph, {"busy": Mark(100 * S, 90 * S)})
     context = Context(view.problem(rows), rows, marks=marks, **known)  # type: ignore[arg-type]
-    found = certified_plan(Planning(view, Detector(), AskedShedder(shedder_named(shedder)), context))
+    found = certified_plan(PlanRequest(view, Detector(), AskedShedder(shedder_named(shedder)), context))
     assert found.refused is None
     assert known or {drop.judges for drop in found.plan.drops.values()} == {"window", "chance"}
     gave_back = found.infeasible is not None or any(step.gave_back for step in found.steps)

@@ -67,6 +67,8 @@ def explain(
     out.print(_table(now))
     paragraph(now.verdict())
     paragraph("\n".join([*predicates(now.plan), *_floors(now)]))
+    if now.steps:
+        paragraph("\n".join(["refinements of the plan, in a run:", *(f"  {step}" for step in now.steps)]))
 
 
 def _floors(now: Situation) -> list[str]:

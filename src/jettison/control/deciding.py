@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from jettison.control.planning import Planning
+from jettison.control.plan_request import PlanRequest
 from jettison.errors import PlanError
 from jettison.plan.certify import Beside, certify
 from jettison.plan.plan import Plan
@@ -38,38 +38,38 @@ class Certified:
     refused: str | None = None
 
 
-def certified_plan(planning: Planning, last: Plan | None = None) -> Certified:
+def certified_plan(request: PlanRequest, last: Plan | None = None) -> Certified:
     """The plan of a shedder, refined and certified; else the `last` certified plan scaled to this batch, else a random
     drop at the inputs, else none."""
     refused: str | None = None
-    for each in _safer(planning, last):
+    for each in _safer(request, last):
         try:
             found = _finished(each)
         except PlanError as error:
             if refused is None:
-                _log.warning("network %s: a plan is not certified: %s", planning.known.graph.name, error)
+                _log.warning("network %s: a plan is not certified: %s", request.known.graph.name, error)
             refused = refused or str(error)
             continue
         for step in found.steps:
-            _log.debug("network %s: %s", planning.known.graph.name, step)
+            _log.debug("network %s: %s", request.known.graph.name, step)
         return replace(found, refused=refused)
-    raise PlanError(f"network {planning.known.graph.name!r}: not even shedding nothing is certified: {refused}")
+    raise PlanError(f"network {request.known.graph.name!r}: not even shedding nothing is certified: {refused}")
 
 
-def _safer(planning: Planning, last: Plan | None) -> Iterator[Planning]:
+def _safer(request: PlanRequest, last: Plan | None) -> Iterator[PlanRequest]:
     """The same question, to one who is safer each time."""
-    yield planning
-    anew = replace(planning, may_stay=False)
+    yield request
+    anew = replace(request, may_stay=False)
     if last is not None:
         yield replace(anew, shedder=AskedShedder(ScaledPlan(last)))
     yield replace(anew, shedder=AskedShedder(InputUniformCost()))
     yield replace(anew, held=NO_CERTIFIED_PLAN)
 
 
-def _finished(planning: Planning) -> Certified:
+def _finished(request: PlanRequest) -> Certified:
     """Plan, refine and certify; raise PlanError where that fails."""
-    decided = planning.decided()
-    context = replace(decided.context, ask_again=_asking_again(planning), infeasible=decided.infeasible)
+    decided = request.decided()
+    context = replace(decided.context, ask_again=_asking_again(request), infeasible=decided.infeasible)
     plan, steps = refine(decided.plan, context, FINISHING)
     chosen = steps[0].after if steps and steps[0].name == "compensation" else decided.plan
     infeasible = decided.infeasible or lack_of_compensation(chosen, context)
@@ -79,9 +79,9 @@ def _finished(planning: Planning) -> Certified:
     return Certified(plan, chosen, context, infeasible, (*decided.steps, *steps), decided.stays)
 
 
-def _asking_again(planning: Planning) -> AskAgain:
+def _asking_again(request: PlanRequest) -> AskAgain:
     def ask(more_us: float) -> tuple[Plan, str | None]:
-        again = planning.decided(more_us)
+        again = request.decided(more_us)
         return again.plan, again.infeasible
 
     return ask

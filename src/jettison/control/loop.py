@@ -17,7 +17,7 @@ from jettison.control.judging import Known
 from jettison.control.learning import Learned
 from jettison.control.named_sizes import with_masses
 from jettison.control.pace import ArrivalRates
-from jettison.control.planning import Planning
+from jettison.control.plan_request import PlanRequest
 from jettison.control.settings import Settings as Settings
 from jettison.control.trust import Trust
 from jettison.detect import Detector
@@ -75,6 +75,7 @@ class Controller:
         self._infeasible: str | None = None
         self._certified: Plan | None = None
         self._uncertified = 0
+        self._refused: str | None = None
         self._fates: Mapping[str, Fate] = {}
         self._groups = GroupSizes()
         self._newest_us: dict[str, int | None] = {}
@@ -129,6 +130,11 @@ class Controller:
     def uncertified(self) -> int:
         """How many plans could not be certified, so that a safe one took their place."""
         return self._uncertified
+
+    @property
+    def refused(self) -> str | None:
+        """Why another plan was refused, where the plan in force is a safe one in its place."""
+        return self._refused
 
     @property
     def fates(self) -> Mapping[str, Fate]:
@@ -193,25 +199,26 @@ class Controller:
         self._rates.update(rows, now_ms)
         self._follow(marks)
         sending = frozenset(name for name, count in rows.items() if count > 0)
-        same = self._sending in (None, sending) and not self._doubted and not values_jumped(self._planned_for, self.profile)
-        planning = Planning(
+        known = not self._doubted and not values_jumped(self._planned_for, self.profile)
+        request = PlanRequest(
             self._known,
             self._detector,
             self._shedder,
             self._context(rows, fresh, marks, unread or Unread()),
             self._plan,
-            may_stay=same and bool(self._plan.drops),
+            may_stay=bool(self._plan.drops) and known and self._sending in (None, sending),
             queues=queues or {},
             held=held,
         )
         self._sending = sending
-        self._take(certified_plan(planning, self._certified), marks)
+        self._take(certified_plan(request, self._certified), marks)
         return self._plan
 
     def _take(self, found: Certified, marks: BatchMarks | None) -> None:
         """Put a plan in force."""
         if not found.stays:
             self._planned_for = self.profile
+        self._refused = found.refused
         self._uncertified += found.refused is not None
         self._plan, self._steps, self._infeasible = found.plan, found.steps, found.infeasible
         if found.plan.sheds:
@@ -224,7 +231,7 @@ class Controller:
 
     def resume(self, plan: Plan) -> None:
         """Go on from a plan that was logged and is obeyed again."""
-        self._plan, self._fates, self._steps = plan, plan.fates, ()
+        self._plan, self._fates, self._steps, self._refused = plan, plan.fates, (), None
 
     def restore_fates(self, plan: Plan | None) -> None:
         """Keep to what the last logged plan decided about windows; without one nothing was decided."""

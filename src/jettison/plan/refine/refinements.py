@@ -162,7 +162,7 @@ def differences(before: Plan, after: Plan) -> list[str]:
             instead = "" if was is None else f" instead of {100 * was.keep:.1f} %"
             found.append(f"{arc} keeps {100 * now.keep:.1f} %{now.named}{instead}")
         else:
-            found.append(f"{arc} keeps the same share{now.named}, {type(now).__name__} in place of {_kind(was, now)}")
+            found.append(f"{arc} keeps the same share{now.named}, {_instead(was, now)}")
     found += [f"{arc} without stale tuples" for arc in after.stale if arc not in before.stale]
     if after.reason != before.reason:
         found.append(f"reason {after.reason} instead of {before.reason}")
@@ -174,8 +174,8 @@ def differences(before: Plan, after: Plan) -> list[str]:
     return found + delivered
 
 
-def _kind(was: Drop, now: Drop) -> str:
-    return type(was).__name__ if type(was) is not type(now) else "others"
+def _instead(was: Drop, now: Drop) -> str:
+    return "chosen anew" if was.kind == now.kind else f"{now.kind} instead of {was.kind}"
 
 
 def _shares(plan: Plan) -> dict[str, object]:

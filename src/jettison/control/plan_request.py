@@ -50,8 +50,11 @@ class Decided:
 
 
 @dataclass(frozen=True)
-class Planning:
-    """Plans one batch. `context` is what is known about it, `in_force` the plan before, which `may_stay` or not."""
+class PlanRequest:
+    """What to plan, and whom to ask.
+
+    `context` is what is known about the batch, `in_force` the plan before, which `may_stay` or not.
+    """
 
     known: Known
     detector: Detector
