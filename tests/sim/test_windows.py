@@ -41,7 +41,9 @@ def test_windows_go_whole_within_their_gap_and_batches_keep_up(shedder: str) -> 
     gone = ~kept(schedule, np.arange(first, first + 200))
     runs = "".join("x" if each else " " for each in gone).split()
     assert max(map(len, runs)) <= GAP
-    assert np.mean([batch.duration_ms for batch in result.batches[10:]]) <= 900
+    ran = result.batches[10:]
+    busy_ms = sum(batch.duration_ms for batch in ran[:-1])
+    assert busy_ms / (ran[-1].started_ms - ran[0].started_ms) <= 0.92  # batches of several windows make up for none
     assert result.batches[-1].started_ms == pytest.approx(120_000, abs=8000)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from jettison.control import judging
+from jettison.control.covered_time import CoveredTime
 from jettison.control.deciding import Certified, certified_plan
 from jettison.control.judging import LEAST_READ_SHARE as LEAST_READ_SHARE
 from jettison.control.judging import Known
@@ -30,7 +31,6 @@ from jettison.plan.plan import Plan
 from jettison.plan.predictions import WITHIN_BUDGET
 from jettison.plan.refine.context import Context
 from jettison.plan.refine.probing import Probes
-from jettison.plan.refine.refinements import Step
 from jettison.plan.refine.schedules import closed
 from jettison.plan.refine.staleness import Fresh, stale_limits, when_planned
 from jettison.plan.refine.unread import Unread
@@ -40,12 +40,9 @@ from jettison.plan.shedders.renewed_road_map import values_jumped
 from jettison.plan.shedders.rest import Rest
 from jettison.plan.windows.group_gaps import named_groups
 from jettison.statistics.costs import CostModel
-from jettison.statistics.estimators import Smoothed
 from jettison.statistics.groups import GroupSizes
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample, GroupSample
-
-_COVERED_WEIGHT = 0.5
 
 
 class Controller:
@@ -65,21 +62,20 @@ class Controller:
         self._settings = settings
         self._learned = Learned(graph, profile, guessed=guessed)
         self._detector = Detector()
-        names = [source.name for source in graph.sources]
-        self._rates = ArrivalRates(names, settings.trigger_ms, by_clock=settings.learn)
+        self._rates = ArrivalRates(
+            (source.name for source in graph.sources), settings.trigger_ms, by_clock=settings.learn
+        )
         rest = Rest(len(graph.operators), settings.trigger_ms, clock if settings.learn else None)
         given = settings.shedder
         self._shedder = AskedShedder(shedder_named(given, rest) if isinstance(given, str) else given)
         self._plan = Plan(reason=WITHIN_BUDGET)
-        self._steps: tuple[Step, ...] = ()
         self._infeasible: str | None = None
         self._certified: Plan | None = None
         self._uncertified = 0
         self._refused: str | None = None
         self._fates: Mapping[str, Fate] = {}
         self._groups = GroupSizes()
-        self._newest_us: dict[str, int | None] = {}
-        self._covered_us = {each.name: Smoothed(_COVERED_WEIGHT) for each in graph.aggregates if each.estimated}
+        self._covered = CoveredTime(graph)
         self._probes = Probes()
         self._named = named_groups(graph)
         self._sending: frozenset[str] | None = None  # the sources that sent when the plan in force was made
@@ -115,11 +111,6 @@ class Controller:
     def plan(self) -> Plan:
         """The plan in force."""
         return self._plan
-
-    @property
-    def steps(self) -> tuple[Step, ...]:
-        """What refinements made of the shedder's answer for the plan in force."""
-        return self._steps
 
     @property
     def infeasible(self) -> str | None:
@@ -197,18 +188,13 @@ class Controller:
         is so.
         """
         self._rates.update(rows, now_ms)
-        self._follow(marks)
+        self._covered.update(marks)
         sending = frozenset(name for name, count in rows.items() if count > 0)
         known = not self._doubted and not values_jumped(self._planned_for, self.profile)
+        may_stay = bool(self._plan.drops) and known and self._sending in (None, sending)
+        context = self._context(rows, fresh, marks, unread or Unread())
         request = PlanRequest(
-            self._known,
-            self._detector,
-            self._shedder,
-            self._context(rows, fresh, marks, unread or Unread()),
-            self._plan,
-            may_stay=bool(self._plan.drops) and known and self._sending in (None, sending),
-            queues=queues or {},
-            held=held,
+            self._known, self._detector, self._shedder, context, self._plan, may_stay, queues or {}, held
         )
         self._sending = sending
         self._take(certified_plan(request, self._certified), marks)
@@ -220,7 +206,7 @@ class Controller:
             self._planned_for = self.profile
         self._refused = found.refused
         self._uncertified += found.refused is not None
-        self._plan, self._steps, self._infeasible = found.plan, found.steps, found.infeasible
+        self._plan, self._infeasible = found.plan, found.infeasible
         if found.plan.sheds:
             self._certified = found.plan
         self._doubted = any(step.name == "doubt" for step in found.steps)
@@ -231,7 +217,7 @@ class Controller:
 
     def resume(self, plan: Plan) -> None:
         """Go on from a plan that was logged and is obeyed again."""
-        self._plan, self._fates, self._steps, self._refused = plan, plan.fates, (), None
+        self._plan, self._fates, self._refused = plan, plan.fates, None
 
     def restore_fates(self, plan: Plan | None) -> None:
         """Keep to what the last logged plan decided about windows; without one nothing was decided."""
@@ -298,17 +284,9 @@ class Controller:
             self._trust.batches_by_chance > 0,
             frozenset(arc for arc in arcs if not self.costs.knows_values(arc)),
             self._groups,
-            {name: known for name, covered in self._covered_us.items() if (known := covered.get()) is not None},
+            self._covered.get(),
             self._settings.waste_share * self._settings.budget_us,
         )
-
-    def _follow(self, marks: BatchMarks | None) -> None:
-        """Learn how much event time a batch covers, by estimated aggregate."""
-        for name, covered in self._covered_us.items():
-            newest_us, before_us = None if marks is None else marks.newest_of(name), self._newest_us.get(name)
-            if newest_us is not None and before_us is not None and newest_us > before_us:
-                covered.update(newest_us - before_us)
-            self._newest_us[name] = newest_us
 
     def _prepare(self) -> None:
         """Let the shedder get ready for what one interval brings; not while nothing is shed."""

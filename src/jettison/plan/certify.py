@@ -20,6 +20,7 @@ from jettison.plan.problem import Problem
 from jettison.plan.refine.staleness import Fresh, fresh_shares, left_when_fresh, saved_by_stale_us
 from jettison.plan.refine.unread import Unread, after_skipping
 from jettison.plan.windows.decisions import decisions_of
+from jettison.plan.windows.drop_checks import check_window_drops
 from jettison.plan.windows.fates import most_drop_share
 from jettison.statistics.load import flows
 from jettison.statistics.spread import flows_by_value
@@ -220,7 +221,7 @@ def check_fates(graph: Graph, plan: Plan) -> None:
     if not fates:
         return
     decisions = decisions_of(graph)
-    decisions.arcs.check(plan)
+    check_window_drops(decisions.arcs, plan)
     for name, fate in fates.items():
         decision, cells = decisions.by_aggregate.get(name), fate.cells
         shares = [(fate.drop_share, None if decision is None else decision.gap)]

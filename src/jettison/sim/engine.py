@@ -69,21 +69,8 @@ def simulate(
     >>> round(busy.outputs["fares"].delivered_share, 1)
     0.3
     """
-    if not (math.isfinite(seconds) and seconds > 0):
-        raise StartError(f"seconds is {seconds}: give how long to simulate, above 0.")
-    if not (math.isfinite(noise_share) and noise_share >= 0):
-        raise StartError(f"noise_share is {noise_share}: give a share that is not below 0, such as 0.1.")
-    if any(not (math.isfinite(factor) and factor > 0) for _, factor in pace) or any(
-        after <= before for (before, _), (after, _) in pairwise(pace)
-    ):
-        raise StartError(f"pace is {pace}: give points (second, factor), seconds that rise and factors above 0.")
-    if not 0 <= warmup_s < seconds:
-        raise StartError(f"warmup_s is {warmup_s}: give a time from 0 on and less than the {seconds:g} s in all.")
-    if scheduler not in SCHEDULERS:
-        raise StartError(f"scheduler is {scheduler!r}: choose one of {', '.join(SCHEDULERS)}.")
-    graph.check_complete()
-    if planned_as is not None and planned_as.arcs != graph.arcs:
-        raise StartError(f"planned_as has other arcs than network {graph.name!r}: only the QoS of outputs may differ.")
+    _check(seconds, noise_share, pace, warmup_s, scheduler)
+    _check_networks(graph, planned_as)
     profile.check(graph)
     profile = profile.completed(graph)
     true = profile if truth is None else truth.completed(graph)
@@ -96,14 +83,37 @@ def simulate(
     machine = Machine(graph, true, cells, arrivals, chance, Account(graph, cells.count))
     running = SCHEDULERS[scheduler](machine, controller)
     batches: list[SimBatch] = []
-    infeasible = None
-    begun = _Begun(machine.account)
+    infeasible, begun = None, _Begun(machine.account)
     while (batch := running.step()) is not None:
         batches.append(batch)
         infeasible = controller.infeasible or infeasible
         if batch.started_ms < 1000 * warmup_s:
             begun = _Begun(machine.account)
     return _result(running, tuple(batches), begun, infeasible, scheduler=scheduler, seconds=seconds, seed=seed)
+
+
+def _check(
+    seconds: float, noise_share: float, pace: Sequence[tuple[float, float]], warmup_s: float, scheduler: str
+) -> None:
+    """Raise StartError unless a simulation can run with these."""
+    if not (math.isfinite(seconds) and seconds > 0):
+        raise StartError(f"seconds is {seconds}: give how long to simulate, above 0.")
+    if not (math.isfinite(noise_share) and noise_share >= 0):
+        raise StartError(f"noise_share is {noise_share}: give a share that is not below 0, such as 0.1.")
+    if any(not (math.isfinite(factor) and factor > 0) for _, factor in pace) or any(
+        after <= before for (before, _), (after, _) in pairwise(pace)
+    ):
+        raise StartError(f"pace is {pace}: give points (second, factor), seconds that rise and factors above 0.")
+    if not 0 <= warmup_s < seconds:
+        raise StartError(f"warmup_s is {warmup_s}: give a time from 0 on and less than the {seconds:g} s in all.")
+    if scheduler not in SCHEDULERS:
+        raise StartError(f"scheduler is {scheduler!r}: choose one of {', '.join(SCHEDULERS)}.")
+
+
+def _check_networks(graph: Graph, planned_as: Graph | None) -> None:
+    graph.check_complete()
+    if planned_as is not None and planned_as.arcs != graph.arcs:
+        raise StartError(f"planned_as has other arcs than network {graph.name!r}: only the QoS of outputs may differ.")
 
 
 class _Begun:

@@ -22,6 +22,7 @@ from jettison.plan.problem import Problem
 from jettison.plan.refine.schedules import scheduled
 from jettison.plan.shedders.admission import InputUniform
 from jettison.plan.shedders.road_map import RoadMapShedder, build_road_map
+from jettison.plan.windows.cuts import cutting_together
 from jettison.plan.windows.decisions import WindowDecisions, decisions_of
 from jettison.plan.windows.fates import Schedule, Segment, keep
 from jettison.plan.windows.group_gaps import named_groups
@@ -381,7 +382,7 @@ def test_where_one_side_is_wanted_whole_the_drop_stands_on_its_branch() -> None:
     net.stream("payments").output("all", qos=jt.QoS(priority=99))
     decisions = WindowDecisions(net.graph)
     assert decisions.arcs.early_arcs(["busy"]) == ("orders", "payments>right", "both>busy")
-    assert decisions.moving_together("payments>right") == {"orders", "payments>right"}
+    assert cutting_together(decisions, "payments>right") == {"orders", "payments>right"}
     rows = {"orders": 1000, "payments": 400}
     problem = Problem(net.graph, COSTS, rows, 0.7 * Problem(net.graph, COSTS, rows, 1e9).load_us)
     plan = RoadMapShedder(build_road_map(net.graph, COSTS, rows)).plan(problem)

@@ -19,6 +19,7 @@ from jettison.plan.drops.window import Fate, Window
 from jettison.plan.plan import Plan
 from jettison.plan.problem import Problem
 from jettison.plan.windows.decisions import WindowDecisions
+from jettison.plan.windows.drop_checks import check_window_drops
 from jettison.plan.windows.fates import keep
 from jettison.plan.windows.window_arcs import WindowArcs
 from jettison.statistics.profile import Profile
@@ -84,11 +85,11 @@ def test_a_plan_that_would_number_rows_anew_is_refused() -> None:
     with pytest.raises(PlanError, match="whose results must be right"):
         certify(problem, Plan({"quotes": Random(0.05)}))
     arcs = WindowArcs(graph)
-    arcs.check(Plan(arcs.drops({"tens": Fate(10, counts_rows=True)})))
+    check_window_drops(arcs, Plan(arcs.drops({"tens": Fate(10, counts_rows=True)})))
     with pytest.raises(PlanError, match="judged every 15 rows, which is no multiple of its slide of 10 rows"):
-        arcs.check(Plan(arcs.drops({"tens": Fate(15, counts_rows=True)})))
+        check_window_drops(arcs, Plan(arcs.drops({"tens": Fate(15, counts_rows=True)})))
     with pytest.raises(PlanError, match="judged every 10 us"):
-        arcs.check(Plan(arcs.drops({"tens": Fate(10)})))
+        check_window_drops(arcs, Plan(arcs.drops({"tens": Fate(10)})))
 
 
 @pytest.mark.parametrize("timed", [False, True])

@@ -16,6 +16,7 @@ from jettison.plan.plan import Infeasible, Plan
 from jettison.plan.problem import Problem
 from jettison.plan.shedders.road_map import RoadMapShedder, build_road_map
 from jettison.plan.windows.decisions import WindowDecisions
+from jettison.plan.windows.drop_checks import check_window_drops
 from jettison.plan.windows.fates import Schedule, Segment
 from jettison.plan.windows.need_bits import needed_bits
 from jettison.plan.windows.needs import WinDrop, composite, needed_intervals, pipeline, within_needs
@@ -172,9 +173,9 @@ def test_a_plan_whose_results_are_not_judged_is_refused() -> None:
     arcs = WindowArcs(one().graph)
     fate = Fate(10 * S, Schedule((Segment(0, 0.5, 4, "s"),)))
     with pytest.raises(PlanError, match="not judged on arc 'busy>table'"):
-        arcs.check(Plan({"trips": Window({"busy": fate}, 0.5)}))
+        check_window_drops(arcs, Plan({"trips": Window({"busy": fate}, 0.5)}))
     with pytest.raises(PlanError, match="no multiple of its slide"):
-        arcs.check(Plan(arcs.drops({"busy": Fate(7 * S, fate.schedule)})))
+        check_window_drops(arcs, Plan(arcs.drops({"busy": Fate(7 * S, fate.schedule)})))
 
 
 @pytest.mark.parametrize("slide", [None, "5 seconds"])

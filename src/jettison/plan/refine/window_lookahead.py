@@ -23,6 +23,7 @@ from jettison.network.graph import Graph
 from jettison.plan.drops.kind import Drop
 from jettison.plan.drops.window import Fate, Resolved, Window
 from jettison.plan.plan import Plan
+from jettison.plan.windows.drop_checks import check_window_drops
 from jettison.plan.windows.fates import Segment, kept
 from jettison.plan.windows.group_gaps import column_at
 from jettison.plan.windows.need_bits import Needed, needed_bits, together
@@ -60,7 +61,7 @@ def resolve_window_drops(arcs: WindowArcs, plan: Plan, marks: BatchMarks, ahead_
     """
     if not plan.fates:
         return plan
-    arcs.check(plan)
+    check_window_drops(arcs, plan)
     drops: dict[str, Drop] = {}
     for arc, drop in plan.drops.items():
         if isinstance(drop, Window) and drop.fates:

@@ -21,6 +21,7 @@ from jettison.plan.floors import TOLERANCE, accuracies, floor_at, floors
 from jettison.plan.placement.join_keys import by_key_alone, joins_below, moving_together
 from jettison.plan.placement.ladder import Ladder
 from jettison.plan.placement.locations import Layout, drop_arcs
+from jettison.plan.windows.cuts import cutting_together
 from jettison.plan.windows.decisions import decisions_of
 
 Move = tuple[int, ...]
@@ -121,7 +122,7 @@ class Steps:
         groups = [arcs for arcs in merging if len(arcs) > 1 and not any(joins_below(self._graph, arc) for arc in arcs)]
         groups += moving_together(self._graph, drop_arcs(self._graph))
         groups = [arcs for arcs in groups if not arcs & places.windows.keys()]
-        by_window = {decisions_of(self._graph).moving_together(arc) for arc in places.windows}
+        by_window = {cutting_together(decisions_of(self._graph), arc) for arc in places.windows}
         groups += sorted((each for each in by_window if each is not None and each <= places.windows.keys()), key=sorted)
         for arcs in groups:
             if arcs <= paying:

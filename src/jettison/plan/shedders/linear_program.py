@@ -238,14 +238,11 @@ def linear_program(graph: Graph, places: Layout) -> LinearProgram:
         branches = [index for index in locations if places.locations[index].leaves >= 0]
         together = [tuple(branches)] if branches and branches[0] in places.apart else [(index,) for index in branches]
         for members in together:
-            row = len(bounded)
             bounded.append(members)
             for index in members:
-                entries.append((row, column_of[index], 1.0, index))
-                give(row, places.locations[index].leaves, places.locations[index].takes)
-    width = max(column_of) + 1
-    worth, most = [0.0] * width, [1.0] * width
-    outputs = tuple(output.name for output in graph.outputs)
+                entries.append((len(bounded) - 1, column_of[index], 1.0, index))
+                give(len(bounded) - 1, places.locations[index].leaves, places.locations[index].takes)
+    worth, most = [0.0] * (max(column_of) + 1), [1.0] * (max(column_of) + 1)
     for number, output in enumerate(graph.outputs):
         row, flow = len(bounded), len(places.locations) + number
         bounded.append((flow,))
@@ -256,10 +253,36 @@ def linear_program(graph: Graph, places: Layout) -> LinearProgram:
         for index, segment in enumerate(places.segments):
             if segment.output == output.name:
                 give(row, index, segment.weight)
+    floors = _hold_floors(graph, places, column_of, entries, bounded)
+    rows, columns, tuples, flows = (np.array(column) for column in zip(*entries, strict=True))
+    return LinearProgram(
+        places,
+        np.array(column_of, dtype=np.intp),
+        rows,
+        columns,
+        tuples,
+        flows,
+        tuple(bounded),
+        np.array([location.cost_us for location in places.locations]),
+        np.array(worth),
+        np.array(most),
+        tuple(output.name for output in graph.outputs),
+        tuple(index for index, at in enumerate(places.locations) if not droppable(graph, at.arc)),
+        floors,
+    )
+
+
+def _hold_floors(
+    graph: Graph,
+    places: Layout,
+    column_of: Sequence[int],
+    entries: list[tuple[int, int, float, int]],
+    bounded: list[tuple[int, ...]],
+) -> dict[int, float]:
+    """Add rows that hold floors: at least such a share of what comes through these locations must pass."""
     floors: dict[int, float] = {}
 
     def hold(members: Sequence[int], floor: float) -> None:
-        """At least this share of what comes through these locations without drops must pass."""
         floors[len(bounded)] = floor
         for index in members:
             entries.append((len(bounded), column_of[index], -max(places.locations[index].passes, _LEAST_PASSES), index))
@@ -272,23 +295,7 @@ def linear_program(graph: Graph, places: Layout) -> LinearProgram:
     for arc in places.judged:
         if floor_at(graph, arc) > 0:
             hold(places.by_arc[arc], floor_at(graph, arc))
-    rows, columns, tuples, flows = (np.array(column) for column in zip(*entries, strict=True))
-    cost_us = np.array([location.cost_us for location in places.locations])
-    return LinearProgram(
-        places,
-        np.array(column_of, dtype=np.intp),
-        rows,
-        columns,
-        tuples,
-        flows,
-        tuple(bounded),
-        cost_us,
-        np.array(worth),
-        np.array(most),
-        outputs,
-        tuple(index for index, at in enumerate(places.locations) if not droppable(graph, at.arc)),
-        floors,
-    )
+    return floors
 
 
 def _columns(graph: Graph, places: Layout) -> list[int]:

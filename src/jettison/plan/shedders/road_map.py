@@ -40,6 +40,7 @@ from jettison.plan.refine.floor_repair import with_floors
 from jettison.plan.shedders.carried import Carried, carry
 from jettison.plan.shedders.greedy_steps import Steps
 from jettison.plan.shedders.outcome import Matrix, outcome
+from jettison.plan.windows.cuts import deciding_arc
 from jettison.plan.windows.decisions import decisions_of
 from jettison.statistics.load import load_coefficients
 from jettison.statistics.profile import Profile
@@ -184,7 +185,7 @@ class RoadMap:
         decisions = decisions_of(self.graph)
         shares = {}
         for name in decisions.by_aggregate:
-            arc = decisions.deciding_arc(name, self.layout.windows)
+            arc = deciding_arc(decisions, name, self.layout.windows)
             if arc is not None:
                 shares[name] = 1.0 - float(kept_in_all[self.layout.by_arc[arc][0]])
         return decisions.arcs.drops(decisions.fates(shares), decisions.keeps(shares))

@@ -14,14 +14,15 @@ for one way down, and no more than is saved where several windows begin unevenly
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from jettison.network.arc import Arc, arc_head
 from jettison.network.graph import Graph
-from jettison.network.operators import Aggregate, CountAggregate, Output, StreamJoin
+from jettison.network.operators import Aggregate, CountAggregate, Output
 from jettison.plan.drops.window import Fate
+from jettison.plan.windows.extents import extent_us
 from jettison.plan.windows.fates import Schedule, extend, most_drop_share
 from jettison.plan.windows.window_arcs import WindowArcs
 
@@ -232,29 +233,9 @@ class WindowDecisions:
 
     def _size_us(self, arc: str, names: Collection[str], step_us: int) -> int:
         """The ticks that the windows of one step need on an arc, from the first to the last, in whole granules."""
-        before, after = self._extent_us(arc_head(arc), names, step_us) or (0, 0)
+        before, after = extent_us(self.arcs, arc_head(arc), names, step_us) or (0, 0)
         granule_us = self.arcs.granule_us(arc) if before else 1
         return -(-before // granule_us) * granule_us + step_us + after
-
-    def _extent_us(self, name: str, names: Collection[str], step_us: int) -> tuple[int, int] | None:
-        """By how much they are more than the step, before it and behind it; None where none of these aggregates is
-        below. An aggregate on the way needs all windows that begin there, each at a multiple of its slide."""
-        found: list[tuple[int, int]] = []
-        for member in self.arcs.sharing(name):
-            below = [self._extent_us(head, names, step_us) for head in self._graph.consumers[member]]
-            longest = _hull([each for each in below if each is not None])
-            operator = self._graph.by_name[member]
-            if isinstance(operator, StreamJoin) and longest is not None:
-                longest = (longest[0] + operator.within_us, longest[1])
-            if isinstance(operator, Aggregate):
-                size, slide = operator.window.size_us, operator.window.slide_us
-                if member in names:
-                    found.append((0, size - slide))
-                if longest is not None:
-                    common, last = math.gcd(slide, step_us), step_us + longest[1] - 1
-                    longest = (longest[0] // common * common, last // common * common + size - step_us)
-            found += [] if longest is None else [longest]
-        return _hull(found)
 
     def band_us(self, name: str) -> int:
         """How long before a window the first tuple may be that it, or one that is decided with it, needs: a new segment
@@ -270,51 +251,6 @@ class WindowDecisions:
     def least_keep(self, arc: str) -> float:
         """The share of windows that must stay when tuples go on an arc: one after every gap."""
         return max(1.0 - self.by_aggregate[name].most_drop_share for name in self.arcs.deciders(arc) or ())
-
-    def moving_together(self, arc: str) -> frozenset[str] | None:
-        """The arcs that must lose tuples together with one, so that on every way to its aggregates they do: itself
-        alone where streams do not merge. None where some way has none."""
-        found, done = {arc}, set[str]()
-        waiting = list(self.arcs.deciders(arc) or ())
-        while waiting:
-            name = waiting.pop()
-            done.add(name)
-            for cut in list(self._cuts(name, found, at_inputs=Arc(arc).is_input)):
-                if cut is None:
-                    return None
-                found.add(cut)
-                waiting += [each for each in self.arcs.deciders(cut) or () if each not in done]
-        return frozenset(found)
-
-    def _cuts(self, name: str, known: Collection[str], *, at_inputs: bool) -> Iterator[str | None]:
-        """On every way up from an operator: a known cut, else an input, or the nearest arc where tuples may go."""
-        for arc in self._graph.arcs_into(name):
-            tail = arc.tail
-            splits = tail is not None and len(self._graph.consumers[tail]) > 1
-            if arc in known:
-                yield arc
-            elif tail and (self._cut_above(tail, known) or at_inputs or not (splits and self.droppable(arc))):
-                yield from self._cuts(tail, known, at_inputs=at_inputs)
-            else:
-                yield arc if self.droppable(arc) else None
-
-    def _cut_above(self, name: str, known: Collection[str]) -> bool:
-        arcs = self._graph.arcs_into(name)
-        return any(arc in known or (arc.tail is not None and self._cut_above(arc.tail, known)) for arc in arcs)
-
-    def deciding_arc(self, name: str, arcs: Collection[str]) -> str | None:
-        """Of these arcs, the last on the way to an aggregate."""
-        waiting, seen = [name], set[str]()
-        while waiting:
-            at = waiting.pop(0)
-            for arc in self._graph.arcs_into(at):
-                if arc in arcs and self.droppable(arc):
-                    return arc
-                tail = arc.tail
-                if tail and tail not in seen:
-                    seen.add(tail)
-                    waiting.append(tail)
-        return None
 
     def keeps(self, drop_shares: Mapping[str, float]) -> dict[str, float]:
         """The shares of tuples that pass each window drop when such shares of windows go, in the long run."""
@@ -351,13 +287,6 @@ class WindowDecisions:
             for name, decision in self.by_aggregate.items()
             if (share := drop_shares.get(name, 0.0)) > 0
         }
-
-
-def _hull(extents: Collection[tuple[int, int]]) -> tuple[int, int] | None:
-    """What reaches as far as the furthest of these, both ways."""
-    if not extents:
-        return None
-    return max(before for before, _ in extents), max(after for _, after in extents)
 
 
 def decisions_of(graph: Graph) -> WindowDecisions:

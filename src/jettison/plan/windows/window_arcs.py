@@ -18,14 +18,11 @@ import math
 from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 
-from jettison.errors import PlanError
 from jettison.network.arc import Arc, arc_head, arc_name
 from jettison.network.graph import Graph
 from jettison.network.operators import Aggregate, Apply, CountAggregate, Output, StreamJoin
-from jettison.network.windows.count_windows import CountSpec
 from jettison.network.windows.slice_groups import results_above, slice_groups
 from jettison.plan.drops.window import Fate, Window
-from jettison.plan.plan import Plan
 from jettison.plan.windows.needs import Needs, WinDrop, before_join, needed_intervals, rounded, through, union
 
 FINEST = 60
@@ -271,33 +268,3 @@ class WindowArcs:
             for arc in self.fate_arcs.get(name, ()):
                 drops[arc] = Window({name: fate}, shares.get(arc, 1.0), of=name)
         return drops
-
-    def check(self, plan: Plan) -> None:
-        """Raise unless a plan judges the results of every aggregate whose tuples it may drop."""
-        fates = plan.fates
-        for arc, drop in plan.drops.items():
-            if not isinstance(drop, Window):
-                continue
-            for name, fate in drop.fates.items():
-                if fates[name] != fate:
-                    raise PlanError(f"window drop on {arc!r}: aggregate {name!r} has another fate elsewhere.")
-            if drop.of is None and not self.is_early(arc, drop.fates):
-                raise PlanError(
-                    f"window drop on {arc!r}: what is below needs more than the windows of {', '.join(drop.fates)}."
-                )
-        for name, fate in fates.items():
-            aggregate = self._graph.by_name.get(name)
-            if not isinstance(aggregate, Aggregate | CountAggregate) or name not in self.fate_arcs:
-                raise PlanError(f"window drop: {name!r} is no aggregate whose results can be judged.")
-            window = aggregate.window
-            slide, unit = (window.slide_rows, "rows") if isinstance(window, CountSpec) else (window.slide_us, "us")
-            judged = "rows" if fate.counts_rows else "us"
-            if fate.slide_us % slide or judged != unit:
-                raise PlanError(
-                    f"window drop: {name!r} is judged every {fate.slide_us} {judged}, which is no multiple of its "
-                    f"slide of {slide} {unit}."
-                )
-            for arc in self.fate_arcs[name]:
-                judging = plan.drops.get(arc)
-                if not isinstance(judging, Window) or judging.of != name:
-                    raise PlanError(f"window drop: the results of {name!r} are not judged on arc {arc!r}.")
