@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from jettison.control.loop import Controller, Settings
@@ -10,8 +12,9 @@ from jettison.errors import StartError
 from jettison.network import Graph, Network, QoS
 from jettison.plan.certify import certify, planned_load_us
 from jettison.plan.problem import Problem
+from jettison.plan.refine.unread import Unread
 from jettison.statistics.profile import Profile
-from jettison.statistics.samples import BatchSample
+from jettison.statistics.samples import BatchSample, GroupSample
 
 pytestmark = pytest.mark.core
 
@@ -221,3 +224,53 @@ def test_reading_that_is_too_much_is_cut_to_its_share_of_the_budget() -> None:
     assert controller.read_share({"dear": 60_000, "cheap": 0}, frozenset()) == 1.0, "nothing can be passed over"
     calm = Controller(net.graph, Settings(1000.0, shedding=False), profile)
     assert calm.read_share({"dear": 10**9, "cheap": 0}, both) == 1.0
+
+
+@pytest.mark.parametrize(
+    "name", ["graph", "settings", "costs", "profile", "believed", "plan", "infeasible", "fates", "road_map"]
+)
+def test_what_the_loop_knows_can_be_read_but_not_set(name: str) -> None:
+    loop = controller()
+    getattr(loop, name)
+    with pytest.raises(AttributeError):
+        setattr(loop, name, None)
+
+
+def test_asking_changes_nothing() -> None:
+    """The same plans come out, whether anybody asks between batches or not."""
+    asked, left_alone = controller(), controller()
+    for batch, count in enumerate([50_000, 400_000, 400_000, 300_000, 100_000]):
+        rows = {"trips": count}
+        for _ in range(3):
+            asked.overloaded(rows), asked.can_look(rows), asked.may_skip(rows, {"trips": 10})
+            asked.read_share(rows, frozenset(["trips"])), asked.groups_to_count(rows)
+        for loop in (asked, left_alone):
+            run_batch(loop, batch, count)
+        assert asked.plan.to_json() == left_alone.plan.to_json()
+
+
+def test_new_costs_do_not_take_away_what_is_known_of_arrivals_and_groups() -> None:
+    loop = controller(shedding=False)
+    for batch in range(3):
+        run_batch(loop, batch, 300_000)
+    loop.learn_groups({"busy": GroupSample(100.0, {1: 30.0})})
+    rates = loop.rows_per_s
+    loop.calibrated(replace(PROFILE, fixed_ms=50.0), shedding=True)
+    assert loop.rows_per_s == rates == {"trips": pytest.approx(300_000)}
+    assert loop.group_shares("busy") == {1: 0.3}
+    assert loop.settings.shedding
+    assert not loop.believed
+    assert loop.profile.fixed_ms == 50.0
+    for batch in range(3, 6):
+        run_batch(loop, batch, 300_000)
+    assert loop.believed
+    assert loop.plan.reason == "overload"
+
+
+def test_a_plan_is_finished_when_it_is_decided() -> None:
+    """Records that are skipped count as not delivered, in the plan that is given out and in the one in force."""
+    loop = controller()
+    plan = loop.decide({"trips": 60_000}, 0.0, unread=Unread({"trips": 40_000}, reason="skipped to the newest"))
+    assert plan.delivered == {"fares": 0.6, "alerts": 0.6}
+    assert plan.reason == "skipped to the newest"
+    assert loop.plan is plan

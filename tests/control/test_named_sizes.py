@@ -143,7 +143,7 @@ def loop(airport: float, overload: float, seconds: float, *, tell: bool = True) 
 @pytest.mark.parametrize("airport", [0.2, 0.4])
 def test_the_loop_learns_the_share_and_keeps_up(airport: float) -> None:
     controller, late_s = loop(airport, 1.5, seconds=300)
-    assert controller.groups.of("busy").get(0) == pytest.approx(airport, abs=0.03)
+    assert controller.group_shares("busy").get(0) == pytest.approx(airport, abs=0.03)
     assert np.mean(late_s) < 0.1, "about as long as the trigger"
     _, untold_s = loop(airport, 1.5, seconds=300, tell=False)
     assert np.mean(untold_s) > np.mean(late_s) + 0.1, "what is not known is not made up for"
@@ -168,7 +168,7 @@ def test_where_named_groups_keep_too_much_other_queries_lose_more() -> None:
 
     def planned(airport: float, rows: int) -> tuple[Controller, Plan]:
         controller = Controller(graph, Settings(1000.0), costs, clock=lambda: 0.0)
-        controller.groups.update({"busy": GroupSample(1000.0, {0: 1000 * airport})})
+        controller.learn_groups({"busy": GroupSample(1000.0, {0: 1000 * airport})})
         for second in range(3):
             plan = controller.decide({"t": rows}, 1000.0 * second, marks=marks)
         return controller, plan

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import pytest
 
@@ -34,8 +35,15 @@ def valued() -> tuple[jt.Graph, Profile]:
     return net.graph, Profile({"t": 1.0, "w": 2.0}, {}, fixed_ms=200.0, read_us={"t": 0.2})
 
 
-def plans(made: Callable[[], tuple[jt.Graph, Profile]], seed: int) -> list[Plan]:
-    """Thirty batches of the same rows, on a machine and with a clock whose whims are drawn from a seed."""
+def plain() -> tuple[jt.Graph, Profile]:
+    net = jt.Network("plain")
+    net.source("t", "at timestamp, x double", event_time="at").where("x > 0", name="w").output("table")
+    return net.graph, Profile({"t": 1.0, "w": 2.0}, {}, fixed_ms=200.0, read_us={"t": 0.2})
+
+
+def plans(made: Callable[[], tuple[jt.Graph, Profile]], seed: int, restarts: Collection[int] = ()) -> list[Plan]:
+    """Thirty batches of the same rows, on a machine and with a clock whose whims are drawn from a seed; before some
+    batches it is started again, with what the log has of the batch before."""
     graph, profile = made()
     whims, ticks = random.Random(seed), [0.0]
 
@@ -46,7 +54,12 @@ def plans(made: Callable[[], tuple[jt.Graph, Profile]], seed: int) -> list[Plan]
     controller = Controller(graph, Settings(1000.0, learn=False), profile, clock=clock)
     found, now_s = [], 0.0
     for batch in range(30):
-        rows = {"t": 500_000 + 40_000 * (batch % 7)}
+        rows = {"t": 220_000 + 10_000 * (batch % 7)} if graph.name == "plain" else {"t": 500_000 + 40_000 * (batch % 7)}
+        if batch in restarts:
+            last, memory = found[-1], controller.memory()
+            controller = Controller(graph, Settings(1000.0, learn=False), profile, clock=clock)
+            controller.fates = last.fates
+            controller.restore(Plan.from_json(last.to_json()), json.loads(json.dumps(memory)))
         event_us = (batch + 1) * S
         marks = BatchMarks(graph, {"busy": Mark(event_us - S if batch else None, event_us - 2 * S if batch else None)})
         interval_s = whims.uniform(0.5, 3.0)
@@ -75,6 +88,16 @@ def test_trust_8_the_same_rows_get_the_same_plans_by_any_clock(made: Callable[[]
     for other in others:
         differing = [batch for batch, (a, b) in enumerate(zip(one, other, strict=True)) if a.to_json() != b.to_json()]
         assert not differing, f"{len(differing)} of {len(one)} plans differ, the first in batch {differing[0]}"
+
+
+@pytest.mark.parametrize("made", [plain, windowed])
+def test_trust_8_plans_after_a_restart_are_those_of_an_undisturbed_run(
+    made: Callable[[], tuple[jt.Graph, Profile]],
+) -> None:
+    """Arrival rates and the plan in force were forgotten: plans differed for several batches."""
+    one, other = plans(made, 1), plans(made, 1, restarts=(3, 10, 17))
+    differing = [batch for batch, (a, b) in enumerate(zip(one, other, strict=True)) if a.to_json() != b.to_json()]
+    assert not differing
 
 
 def test_trust_8_a_calm_stream_of_windows_is_not_shed() -> None:

@@ -15,6 +15,7 @@ from jettison.plan.certify import planned_load_us
 from jettison.plan.plan import Plan
 from jettison.plan.problem import Problem
 from jettison.plan.refine.staleness import Fresh
+from jettison.plan.refine.unread import Unread
 from jettison.plan.shedders.registry import SHEDDERS
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample
@@ -189,7 +190,7 @@ def test_trust_9_rows_are_safe_from_costs_that_were_measured_on_a_cold_machine(f
     controller = Controller(graph, Settings(1000.0), times(TRUTH, factor), guessed=True)
     ran = Machine(controller, TRUTH, rows_per_s=10_000.0).run(20)  # 0.72 s of 0.9
     assert not any(plan.sheds for plan in ran.plans)
-    assert controller.belief.believed
+    assert controller.believed
     assert controller.infeasible is None
 
 
@@ -248,7 +249,7 @@ def test_trust_9_unread_and_stale_rows_count_against_a_floor() -> None:
     assert controller.may_skip({"trips": 40}, {"trips": 60})
     assert not controller.may_skip({"trips": 30}, {"trips": 70})
     controller = Controller(graph, Settings(1000.0), profile_of(graph, 100.0, row_us=200.0))
-    plan = controller.decide({"trips": 20_000}, 0.0, skipped={"trips": 20_000})
+    plan = controller.decide({"trips": 20_000}, 0.0, unread=Unread({"trips": 20_000}))
     assert plan.keep("trips") == pytest.approx(0.8, abs=1e-6), "0.4 of all that came"
     old = Fresh({"trips": 100.0}, {"trips": 0.3})
     plan = controller.decide({"trips": 20_000}, 1000.0, fresh=old)

@@ -42,7 +42,7 @@ from jettison.experiments.harness import EXPERIMENTS, Result, save
 from jettison.experiments.support.broker import Broker
 from jettison.experiments.support.capacity import Capacity
 from jettison.experiments.support.workload import taxi_network
-from jettison.spark.run.calibration import assumed_profile
+from jettison.spark.batch.calibration import assumed_profile
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

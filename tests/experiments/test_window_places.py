@@ -13,7 +13,7 @@ from jettison.experiments.support.window_places import Place, Saved, drop_rate
 from jettison.network import Network
 from jettison.network.event_time.watermarks import BatchMarks, Mark
 from jettison.plan.drops.window import Window
-from jettison.plan.refine.window_lookahead import for_batch
+from jettison.plan.refine.window_lookahead import resolve_window_drops, without_idle
 from jettison.plan.windows.window_arcs import WindowArcs
 from jettison.spark.compile.drops import ALL, passes
 
@@ -52,14 +52,18 @@ def test_a_drop_that_drops_nothing_is_left_out_or_asked(shape: str, batch: int) 
     (low_us, high_us), sight_us = (FIRST_US + (batch + n) * 10 * S for n in range(2)), 40 * S
     marks = {each.name: Mark(low_us - 1, low_us - 10 * S) for each in network.graph.aggregates}
     plans = [table_4_4.plan_of(network, variant, batch) for variant in ("kept", "judged")]
-    kept, judged = (for_batch(arcs, plan, BatchMarks(network.graph, marks), sight_us) for plan in plans)
+    kept, judged = (
+        without_idle(resolve_window_drops(arcs, plan, BatchMarks(network.graph, marks), sight_us)) for plan in plans
+    )
     assert all(passes(arc, kept) == ALL for arc in kept.arcs)
     assert "trips" not in kept.arcs
     drop = judged.drops["trips"]
     assert isinstance(drop, Window)
-    assert drop.needed is not None
-    assert drop.needed.all_within(low_us, high_us)
-    assert not drop.needed.all_within(high_us, low_us + sight_us)
+    assert drop.resolved is not None
+    needed = drop.resolved.needed
+    assert needed is not None
+    assert needed.all_within(low_us, high_us)
+    assert not needed.all_within(high_us, low_us + sight_us)
 
 
 @given(

@@ -1,13 +1,15 @@
 """What test_killed_windows kills: `python -m tests.spark.killed_driver FOLDER SEED POINT NUMBER DELAY_MS`.
 
 It runs the network of SEED over FOLDER/trips, one file per batch, under plans that change in mid-stream, until all is
-read. At the NUMBER-th time that it comes to POINT, and DELAY_MS later, the whole process group gets SIGKILL, JVM and
+read. FOLDER/filters gets a file of all filters that it was to compile, and of all texts that it compiled. At the
+NUMBER-th time that it comes to POINT, and DELAY_MS later, the whole process group gets SIGKILL, JVM and
 all; a POINT of "never" lets it live.
 """
 
 from __future__ import annotations
 
 import functools
+import json
 import os
 import random
 import signal
@@ -25,21 +27,27 @@ from jettison.control.compensation import Decided
 from jettison.control.loop import Controller
 from jettison.network.event_time import join_retention
 from jettison.plan.plan import Plan
+from jettison.plan.refine.window_lookahead import without_idle
 from jettison.plan.windows.decisions import decisions_of
-from jettison.spark.checkpoint.logs import Ledger, PlanLog
+from jettison.spark.batch.runner import BatchRunner
+from jettison.spark.checkpoint.logs import Ledger, Logged, PlanLog
 from jettison.spark.checkpoint.small_files import LocalFolder
+from jettison.spark.compile.drops import passes
+from jettison.spark.compile.expression_cache import Known
 from jettison.spark.run.session import local_session
-from jettison.spark.state.slice_state import BatchSlices
+from jettison.spark.state.operator_state import OpenedBatch
+from jettison.spark.state.slice_writer import SliceWriter
 from jettison.spark.state.state_log import StateLog
 from jettison.spark.write.sinks import ParquetSink
+from jettison.statistics.samples import Measured
 
 BEFORE, AFTER = "before", "after"
 POINTS: dict[str, tuple[type, str, str]] = {
     "plan logged": (PlanLog, "write", AFTER),
-    "slices being written": (BatchSlices, "_append", BEFORE),
-    "slices written": (BatchSlices, "_append", AFTER),
-    "parts being merged": (BatchSlices, "_merge", BEFORE),
-    "parts merged": (BatchSlices, "_merge", AFTER),
+    "slices being written": (SliceWriter, "append", BEFORE),
+    "slices written": (SliceWriter, "append", AFTER),
+    "parts being merged": (SliceWriter, "merge", BEFORE),
+    "parts merged": (SliceWriter, "merge", AFTER),
     "output being written": (ParquetSink, "write", BEFORE),
     "output written": (ParquetSink, "write", AFTER),
     "slices recorded": (StateLog, "write", AFTER),
@@ -85,6 +93,40 @@ def arm(point: str, number: int, delay_ms: float) -> None:
     setattr(kind, name, killed)
 
 
+def record_filters(folder: Path) -> None:
+    """Write down, batch by batch: the filters of a plan before it is logged, those of the plan that is obeyed, and
+    every text that is compiled."""
+    folder.mkdir(exist_ok=True)
+    file = (folder / f"{len(list(folder.iterdir()))}.jsonl").open("a", buffering=1)
+    write, attempt, expression = PlanLog.write, BatchRunner._attempt, Known.expression
+    running: list[int] = []
+
+    def note(batch: int, kind: str, text: object) -> None:
+        file.write(json.dumps([batch, kind, text]) + "\n")
+
+    def filters(plan: Plan) -> dict[str, str | None]:
+        obeyed = without_idle(plan)
+        return {arc: passes(arc, obeyed) for arc in obeyed.arcs}
+
+    def noted_write(log: PlanLog, logged: Logged) -> None:
+        note(logged.batch, "planned", filters(logged.plan))
+        write(log, logged)
+
+    def noted_attempt(runner: BatchRunner, raw: Any, batch: OpenedBatch, rows: Any) -> Measured:
+        running[:] = [batch.number]
+        note(batch.number, "obeyed", filters(batch.plan))
+        return attempt(runner, raw, batch, rows)
+
+    def noted_expression(known: Known, item: object) -> Any:
+        if running:
+            note(running[0], "compiled", item)
+        return expression(known, item)
+
+    PlanLog.write = noted_write  # type: ignore[method-assign]
+    BatchRunner._attempt = noted_attempt  # type: ignore[method-assign]
+    Known.expression = noted_expression  # type: ignore[method-assign]
+
+
 def force_plans(checkpoint: Path, seed: int) -> None:
     """Let the shares of windows to drop depend on the batch, and change every three batches."""
 
@@ -106,6 +148,7 @@ def main(folder: Path, seed: int, point: str, number: int, delay_ms: float) -> N
     join_retention.MOST_PARTS = MOST_PARTS
     running.PATIENCE_S = PATIENCE_S
     force_plans(checkpoint, seed)
+    record_filters(folder / "filters")
     spark = local_session("killed", cores=2, extra={"spark.driver.memory": "1g"})
     arm(point, number, delay_ms)
     trips = spark.readStream.schema(TRIPS).option("maxFilesPerTrigger", 1).parquet(str(folder / "trips"))

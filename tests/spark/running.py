@@ -25,6 +25,7 @@ from jettison.spark.compile.drops import identity_of, keeps
 from jettison.spark.read.generator import generate, generated
 from jettison.spark.run.run import Run
 from jettison.statistics.profile import Profile
+from jettison.statistics.records import Records
 from jettison.synthetic.fields import TAXI
 
 START_US = 1_700_000_000_000_000
@@ -90,7 +91,7 @@ def log_plans(checkpoint: Path, plans: Sequence[Plan], rows: Mapping[str, int]) 
     """Let batches 0, 1, ... of `rows` rows each run under these plans."""
     log = PlanLog(LocalFolder(checkpoint))
     for batch, plan in enumerate(plans):
-        log.write(Logged(batch, plan, rows))
+        log.write(Logged(batch, plan, Records(rows)))
 
 
 def logged_plans(checkpoint: Path) -> list[Plan]:

@@ -13,16 +13,17 @@ import jettison as jt
 from jettison.network import Graph
 from jettison.network.windows.slice_groups import slice_groups
 from jettison.plan.plan import Plan
+from jettison.plan.refine.window_lookahead import WindowDropResolver
+from jettison.spark.batch.runner import BatchRunner
 from jettison.spark.checkpoint.small_files import LocalFolder
-from jettison.spark.run.batch import BatchRunner
 from jettison.spark.run.checks import check_compiles
-from jettison.spark.run.measure import Measured
-from jettison.spark.state.count_state import CountState
-from jettison.spark.state.join_state import JoinState
+from jettison.spark.state.opening import open_states
 from jettison.spark.state.presence import Presence
 from jettison.spark.state.slice_state import SliceState
 from jettison.spark.state.state_kinds import check_kinds, remember_kinds
+from jettison.spark.write.batch_jobs import RunSinks
 from jettison.spark.write.sinks import MemorySink
+from jettison.statistics.samples import Measured
 
 TRIPS = "trip long, at timestamp, zone int, kind string, fare double"
 S = 1_000_000
@@ -73,25 +74,18 @@ class Hand:
         kept = declared
         if slice_groups(self.graph) != slice_groups(network.graph):
             kept = check_compiles(spark, self.graph, {"trips": frame_of(spark, [])}, tables)
-        self.state = SliceState(spark, self.graph, where, str(folder), kept.slices, presence)
-        joins = JoinState(spark, where, str(folder), kept.sides, presence) if kept.sides else None
         self.sinks = {output.name: MemorySink() for output in self.graph.outputs}
-        counts = CountState(spark, where, str(folder), kept.counts, presence) if kept.counts else None
+        states = open_states(spark, self.graph, where, str(folder), kept, presence)
+        self.state = next((each for each in states if isinstance(each, SliceState)), None)
         remember_kinds(where, kept.kinds)
-        self.runner = BatchRunner(
-            spark,
-            self.graph,
-            self.sinks,
-            tables,
-            MemorySink(),
-            joins=joins,
-            slices=self.state,
-            counts=counts,
-            presence=presence,
-        )
+        sinks = RunSinks.of(self.graph, self.sinks, MemorySink())
+        self.runner = BatchRunner(spark, self.graph, tables, sinks, states, presence)
+        self.resolver = WindowDropResolver(self.graph)
 
     def run(self, batch: int, rows: Sequence[Row], plan: Plan | None = None) -> Measured:
-        return self.runner.run({"trips": frame_of(self.spark, rows)}, batch, plan or Plan(), {"trips": len(rows)})
+        marks = self.runner.marks(batch)
+        plan = self.resolver.resolve(plan or Plan(), marks, len(rows))
+        return self.runner.run({"trips": frame_of(self.spark, rows)}, batch, plan, {"trips": len(rows)}, marks)
 
     def again(self) -> Hand:
         """As a new process finds it: what was delivered, and what is in the folder."""

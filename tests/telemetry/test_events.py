@@ -17,6 +17,7 @@ from jettison.plan.drops.random import Random
 from jettison.plan.drops.window import Fate, Window
 from jettison.plan.plan import Plan
 from jettison.statistics.arrival import TopicSample
+from jettison.statistics.missing_results import MissingResults
 from jettison.statistics.samples import BatchSample, FailedWindows, OutputSample
 from jettison.telemetry.events import BatchEvent, batch_event
 from jettison.telemetry.history import History
@@ -66,6 +67,7 @@ def everything() -> BatchSample:
         watermark_us={"busy": 19},
         unfit={"paid": 20},
         withheld={"busy": 21},
+        missing={"busy": MissingResults(22.0, 44.0)},
     )
 
 

@@ -18,6 +18,7 @@ from jettison.plan.reasons import WINDOWS_EARLIER, kind_of_reason
 from jettison.spark.checkpoint.logs import shed_entries
 from jettison.statistics.account import Account
 from jettison.statistics.arrival import TopicSample
+from jettison.statistics.missing_results import MissingResults
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample, FailedWindows, OutputSample
 from jettison.telemetry.events import batch_event
@@ -95,6 +96,19 @@ def test_trust_7_the_first_batch_is_not_mispredicted_as_nothing_was_predicted() 
 def test_trust_7_seconds_behind_are_unknown_while_nothing_arrives() -> None:
     report = reported(branches(), (batch(topics={"trips": TopicSample(0.0, 28_924, None)}), Plan()))
     assert "28,924 behind (for how long is not known: none arrive)" in str(report)
+
+
+def test_trust_4_results_that_are_missing_are_said_with_the_rows_that_they_have() -> None:
+    """Nothing said that groups were lost."""
+    missing = {"busy": MissingResults(rows=30.0, pairs=60.0)}
+    report = reported(branches(), *((batch(n, missing=missing), Plan()) for n in range(2)))
+    assert report.missing == {"busy": MissingResults(60.0, 120.0)}
+    assert report.results_missing == pytest.approx(12.0)
+    assert (
+        "aggregate busy: results with about 60 rows are missing, of groups that lost every row in a window; they "
+        in (str(report))
+    )
+    assert "are missing" not in str(reported(branches(), (batch(), Plan())))
 
 
 def windowed() -> tuple[jt.Network, Controller, BatchMarks]:

@@ -42,6 +42,7 @@ from jettison.plan.problem import Problem
 from jettison.plan.reasons import NOT_BELIEVED
 from jettison.plan.refine.floor_repair import hold_floors
 from jettison.plan.refine.staleness import Fresh, saved_by_stale_us, stale_limits, when_planned, within_floors
+from jettison.plan.refine.unread import Unread, after_skipping
 from jettison.plan.refine.worthwhile import lesser_plans, most_worthwhile
 from jettison.plan.shedders.registry import SEMANTIC, SHEDDERS, shedder_named
 from jettison.plan.shedders.road_map import RoadMap, RoadMapShedder, build_road_map
@@ -56,7 +57,7 @@ from jettison.statistics.follow import distance
 from jettison.statistics.groups import GroupSizes
 from jettison.statistics.load import flows, load_coefficients, queue_load_us, total_load_us
 from jettison.statistics.profile import Profile
-from jettison.statistics.samples import BatchSample
+from jettison.statistics.samples import BatchSample, GroupSample
 
 _RATE_WEIGHT = 0.5
 _MOST_READING_SHARE = 0.4
@@ -116,25 +117,24 @@ class Controller:
         guessed: bool = False,
     ) -> None:
         """`guessed`: costs were measured just now, the fixed part only guessed: batches are to confirm them."""
-        self.graph = graph
-        self.settings = settings
-        self.costs = CostModel(graph, profile, guessed=guessed)
-        self.belief = Belief(believed=not guessed)
+        self._graph = graph
+        self._settings = settings
+        self._costs = CostModel(graph, profile, guessed=guessed)
+        self._belief = Belief(believed=not guessed)
         self._detector = Detector()
         names = [source.name for source in graph.sources]
         self._rates = ArrivalRates(names, settings.trigger_ms, by_clock=settings.learn)
         self._rest = Rest(len(graph.operators), settings.trigger_ms, clock if settings.learn else None)
-        self.plan = Plan(reason=WITHIN_BUDGET)
-        self.infeasible: str | None = None
-        self.fates: Mapping[str, Fate] = {}
-        """Which windows are kept, by aggregate: what has been decided so far."""
-        self.groups = GroupSizes()
+        self._plan = Plan(reason=WITHIN_BUDGET)
+        self._infeasible: str | None = None
+        self._fates: Mapping[str, Fate] = {}
+        self._groups = GroupSizes()
         self._newest_us: dict[str, int | None] = {}
         self._batch_us = {each.name: Smoothed(_RATE_WEIGHT) for each in graph.aggregates if each.estimated}
         self._decisions = decisions_of(graph)
         self._probes = Probes(self._decisions)
         self._named = named_groups(graph)
-        self.road_map: RoadMap
+        self._road_map: RoadMap
         self._rows: Mapping[str, float] = {}
         self._sending: frozenset[str] = frozenset()
         self._hung = False
@@ -143,12 +143,54 @@ class Controller:
         self._trust = Trust(graph)
         self._anew = False  # whether the plan in force rests on values as they are no more
         self._shedder = shedder_named(settings.shedder)
-        self.stale_limits = when_planned(stale_limits(graph), settings.budget_us / 1e6)
+        self._stale_limits = when_planned(stale_limits(graph), settings.budget_us / 1e6)
         self._build({}, None)
 
     @property
+    def graph(self) -> Graph:
+        return self._graph
+
+    @property
+    def settings(self) -> Settings:
+        return self._settings
+
+    @property
+    def costs(self) -> CostModel:
+        """Costs and selectivities as they are known; changed by `record` and `calibrated` alone."""
+        return self._costs
+
+    @property
     def profile(self) -> Profile:
-        return self.costs.profile
+        return self._costs.profile
+
+    @property
+    def believed(self) -> bool:
+        """Whether costs have been confirmed by batches."""
+        return self._belief.believed
+
+    @property
+    def plan(self) -> Plan:
+        """The plan in force."""
+        return self._plan
+
+    @property
+    def infeasible(self) -> str | None:
+        """Why the plan in force does not hold the budget, where it does not."""
+        return self._infeasible
+
+    @property
+    def fates(self) -> Mapping[str, Fate]:
+        """Which windows are kept, by aggregate: what has been decided so far."""
+        return self._fates
+
+    @property
+    def road_map(self) -> RoadMap:
+        return self._road_map
+
+    @property
+    def stale_limits(self) -> Mapping[str, float]:
+        """How old rows may be when a batch is planned, in seconds by arc."""
+        return self._stale_limits
 
     @property
     def rows_per_s(self) -> dict[str, float]:
@@ -207,36 +249,36 @@ class Controller:
         fresh: Fresh | None = None,
         marks: BatchMarks | None = None,
         held: str | None = None,
-        skipped: Mapping[str, int] | None = None,
+        unread: Unread | None = None,
     ) -> Plan:
-        """The plan for a batch of `rows` tuples that is about to run.
+        """The plan for a batch of `rows` tuples that is about to run, as it is to be logged and obeyed.
 
         `queues` are tuples left waiting on arcs, `fresh` tells what of the batch is not stale, where that is known,
-        `marks` how far windows have got: then windows to drop are chosen, and those that were stay so. `skipped` are
+        `marks` how far windows have got: then windows to drop are chosen, and those that were stay so. `unread` are
         records that came beside these rows and are not read. `held` says why nothing may be shed this time, where that
         is so.
         """
         self._held = held
-        passed = skipped or {}
-        self._read = {name: rows[name] / (rows[name] + count) for name, count in passed.items() if count and rows[name]}
+        passed = unread or Unread()
+        self._read = passed.read_shares(rows)
         self._rates.update(rows, now_ms)
         decided = self._decide(rows, queues, fresh)
         if marks is not None:
-            named = with_masses(self._named, self.groups)
+            named = with_masses(self._named, self._groups)
             if any(name in decided.plan.fates and cells.masses for name, cells in named.items()):
                 decided = self._making_up(decided, named, partial(self._decide, rows, queues, fresh))
             plan = self._probed(decided, self._probes.tried(closed(decided.plan), marks.newest_of))
             plan = self._told_apart(plan, named, decided.rows)
             plan = self._without(plan, running_out(self._decisions, plan, self.fates), decided.rows)
             plan = scheduled(self._decisions, plan, self.fates, marks)
-            self.fates = plan.fates
+            self._fates = plan.fates
         else:
             plan = decided.plan
-        self._rows, self.infeasible = decided.rows, decided.infeasible
+        self._rows, self._infeasible = decided.rows, decided.infeasible
         plan = self._trusted(plan, decided.rows)
-        plan = stratified(self.graph, plan, self.groups, self._covered_us(marks))
-        self.plan = plan
-        return plan
+        plan = stratified(self.graph, plan, self._groups, self._covered_us(marks))
+        self._plan = after_skipping(self.graph, plan, rows, passed)
+        return self._plan
 
     def _trusted(self, plan: Plan, rows: Mapping[str, float]) -> Plan:
         """The plan without drops by value that rest on values nobody has seen, or that did not do what they said."""
@@ -288,7 +330,7 @@ class Controller:
     def groups_to_count(self, rows: Mapping[str, int]) -> frozenset[str]:
         """The aggregates whose groups should be counted before so many rows are shed, as nothing is known of them."""
         arcs = [self._at(arc) for arc in drop_arcs(self.graph)]
-        names = frozenset(name for name in arcs if name is not None and self.groups.rows(name) is None)
+        names = frozenset(name for name in arcs if name is not None and self._groups.rows(name) is None)
         return names if names and self.overloaded(rows) else frozenset()
 
     def _at(self, arc: str) -> str | None:
@@ -306,8 +348,44 @@ class Controller:
         return {name: known for name, covered in self._batch_us.items() if (known := covered.get()) is not None}
 
     def resume(self, plan: Plan) -> None:
-        """Go on from a plan that was logged."""
-        self.plan, self.fates = plan, plan.fates
+        """Go on from a plan that was logged and is obeyed again."""
+        self._plan, self._fates = plan, plan.fates
+
+    def restore_fates(self, plan: Plan | None) -> None:
+        """Keep to what the last logged plan decided about windows; without one nothing was decided."""
+        self._fates = {} if plan is None else plan.fates
+
+    def group_shares(self, aggregate: str) -> Mapping[int, float]:
+        """The share of rows in each group of an aggregate that is told apart, as far as it is known."""
+        return self._groups.of(aggregate)
+
+    def learn_groups(self, counted: Mapping[str, GroupSample]) -> None:
+        """Take in how many rows groups have, as counted, by aggregate (`groups_to_count`)."""
+        self._groups.update(counted)
+
+    def calibrated(self, profile: Profile, *, shedding: bool) -> None:
+        """Plan by costs that were measured just now, and shed from now on if `shedding`.
+
+        What is known about arrivals, groups, windows and probes stays. What was learned of the costs before goes, with
+        the judgements that rest on them; batches are to confirm the new ones.
+        """
+        self._settings = replace(self._settings, shedding=shedding)
+        self._costs = CostModel(self._graph, profile, guessed=True)
+        self._belief = Belief(believed=False)
+        self._detector = Detector()
+        self._hung = False
+        self._build(self.rows_per_s, None)
+
+    def memory(self) -> dict[str, float]:
+        """What the next plan rests on beside rows, costs and the plan in force, where the clock has no say: arrival
+        rates. Nothing where costs are learned."""
+        return {} if self.settings.learn else self._rates.known()
+
+    def restore(self, plan: Plan, memory: Mapping[str, float]) -> None:
+        """Go on, after a restart, where a run without `learn` was when it had made this plan."""
+        if not self.settings.learn:
+            self._plan = plan
+            self._rates.restore(memory)
 
     def _decide(
         self,
@@ -352,7 +430,7 @@ class Controller:
         judgement = self._judge(problem, queues or {})
         needed_us = judgement.excess_us
         if self._held or not self.settings.shedding or not judgement.overloaded or needed_us <= 0:
-            first = math.isinf(self.belief.patience)  # no batch has run with these costs: they predict nothing yet
+            first = math.isinf(self._belief.patience)  # no batch has run with these costs: they predict nothing yet
             reason = self._held or (NOT_BELIEVED if first else judgement.reason)
             return Decided(self.road_map.plan(0, rows, reason), rows)
         allowed = self._allowance()
@@ -376,7 +454,7 @@ class Controller:
             fixed_us=1000 * self.profile.fixed_ms,
             arriving_us=reading_us + total_load_us(load_coefficients(self.graph, self.profile), arriving),
             budget_us=self.settings.budget_us,
-            patience=self.belief.patience,
+            patience=self._belief.patience,
         )
 
     def _arriving(self) -> dict[str, float]:
@@ -486,7 +564,7 @@ class Controller:
             elif arc in obeyed.stale:
                 fresh = min(1.0, rows_kept / rows_in / max(obeyed.keep(arc), 1e-9))
                 keeps[arc] = tuple(share * fresh for share in planned)
-        self.groups.update(before_drops(self._decisions, obeyed, sample, self.groups))
+        self._groups.update(before_drops(self._decisions, obeyed, sample, self._groups))
         self._trust.record(obeyed, sample, self.costs.expected_rows(sample.rows_in, keeps))
         if any(sample.rows_in.values()):
             self._put_on_trial(sample, keeps)
@@ -508,9 +586,9 @@ class Controller:
 
     def _put_on_trial(self, sample: BatchSample, keeps: Mapping[str, PassShare]) -> None:
         """Compare a batch with what costs that are not believed yet predicted; costs that are too high come down."""
-        if self.belief.believed:
+        if self._belief.believed:
             return
-        if self.belief.update(self.costs.predict_ms(sample.rows_in, keeps), sample.duration_ms):
+        if self._belief.update(self.costs.predict_ms(sample.rows_in, keeps), sample.duration_ms):
             self.costs.lower(sample.rows_in, keeps, sample.duration_ms)
             self._build(self.rows_per_s, None)
 
@@ -519,9 +597,9 @@ class Controller:
         began = self._rest.begin()
         self._built_for = self.profile
         by_value = self.settings.shedder == SEMANTIC
-        self.road_map = build_road_map(self.graph, self.profile, rows_per_s, ladder, by_value=by_value)
+        self._road_map = build_road_map(self.graph, self.profile, rows_per_s, ladder, by_value=by_value)
         if self.plan.row > 0 and not self.plan.stale:  # a place on the map before, where this one saves as much
-            self.plan = replace(self.plan, row=self.road_map.place_of(self.plan.saves_us, self._rows))
+            self._plan = replace(self.plan, row=self.road_map.place_of(self.plan.saves_us, self._rows))
         self._rest.end(began)
 
     def _trickle(self, problem: Problem, best: Plan) -> Plan:

@@ -42,6 +42,15 @@ class ArrivalRates:
                 rate.update(1000 * rows.get(name, 0) / interval_ms)
         self._previous_ms = now_ms
 
+    def known(self) -> dict[str, float]:
+        """Rows per second of the sources of which something is known."""
+        return {name: known for name, rate in self._rates.items() if (known := rate.get()) is not None}
+
+    def restore(self, rows_per_s: Mapping[str, float]) -> None:
+        """Go on from what was known before a restart; how long ago that was is not known."""
+        self._rates = {name: Smoothed(_RATE_WEIGHT, rows_per_s.get(name)) for name in self._rates}
+        self._previous_ms = None if self._by_clock else 0.0
+
     def get(self) -> dict[str, float]:
         """Rows per second, by source; 0 where nothing is known yet."""
         return {name: rate.get() or 0.0 for name, rate in self._rates.items()}

@@ -19,9 +19,10 @@ from jettison.experiments.support.workload import taxi_network
 from jettison.network.kafka import Kafka
 from jettison.plan.drops.random import Random
 from jettison.plan.plan import Plan
+from jettison.spark.batch.runner import BatchRunner
 from jettison.spark.read.kafka import read_between
-from jettison.spark.run.batch import BatchRunner
 from jettison.spark.run.session import local_session
+from jettison.spark.write.batch_jobs import RunSinks
 from jettison.spark.write.sinks import FormatSink
 
 _TOPIC = "late-parse"
@@ -59,7 +60,7 @@ def _alternate(spark: Any, broker: Broker, rows: int, rounds: int, say: Say) -> 
     topic = Kafka(broker.servers, _TOPIC)
     graph = taxi_network(topic).graph
     sinks = {output.name: FormatSink("noop") for output in graph.outputs}
-    runner = BatchRunner(spark, graph, sinks, {}, FormatSink("noop"))
+    runner = BatchRunner(spark, graph, {}, RunSinks.of(graph, sinks, FormatSink("noop")))
     runner.shared = frozenset({"scored"})
     found = broker.ends(_TOPIC)
     start, end = {_TOPIC: dict.fromkeys(found, 0)}, {_TOPIC: found}

@@ -25,7 +25,7 @@ from jettison.experiments.support.capacity import parquet_sinks, wait_for
 from jettison.experiments.support.trip_files import TripFiles
 from jettison.network.declare import Network
 from jettison.options.costs import Costs
-from jettison.spark.run.calibration import assumed_profile
+from jettison.spark.batch.calibration import assumed_profile
 from jettison.spark.run.session import local_session
 from jettison.spark.run.start import start
 

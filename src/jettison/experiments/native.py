@@ -26,7 +26,7 @@ from jettison.experiments.support.trip_files import SCHEMA, TripFiles
 from jettison.network.declare import Network
 from jettison.network.windows.time_windows import END, START
 from jettison.options.costs import Costs
-from jettison.spark.run.calibration import assumed_profile
+from jettison.spark.batch.calibration import assumed_profile
 from jettison.spark.run.session import local_session
 from jettison.spark.run.start import start
 

@@ -22,8 +22,8 @@ from jettison.experiments.support.capacity import closed_loop
 from jettison.experiments.support.workload import SCHEMA, taxi_network
 from jettison.network.columns.columns_needed import needed_columns
 from jettison.network.operators import Select, Where, WithColumns
+from jettison.spark.batch.calibration import assumed_profile
 from jettison.spark.read.generator import generate
-from jettison.spark.run.calibration import assumed_profile
 from jettison.spark.run.session import local_session
 from jettison.synthetic.fields import TAXI_PAYLOAD
 

@@ -26,15 +26,15 @@ from jettison.experiments.harness import Result, Say
 from jettison.network.declare import Network
 from jettison.network.qos import QoS
 from jettison.options.costs import Costs
+from jettison.spark.batch.runner import BatchRunner
 from jettison.spark.checkpoint.logs import Logged, PlanLog
 from jettison.spark.checkpoint.small_files import LocalFolder
 from jettison.spark.read.generator import generate, generated
-from jettison.spark.run.batch import BatchRunner
 from jettison.spark.run.checks import check_compiles
 from jettison.spark.run.session import local_session
 from jettison.spark.run.start import start
-from jettison.spark.state.join_state import JoinState
-from jettison.spark.state.slice_state import SliceState
+from jettison.spark.state.opening import open_states
+from jettison.spark.write.batch_jobs import RunSinks
 from jettison.spark.write.sinks import ParquetSink
 from jettison.statistics.profile import Profile
 from jettison.synthetic.fields import TAXI
@@ -270,9 +270,9 @@ def _compare_outputs(folder: str, plans: dict[int, Logged]) -> dict[str, int]:
 
     kept = check_compiles(spark, graph, dict.fromkeys(_SOURCES, rows_of(0, 1).limit(0)), {})
     state, path = LocalFolder(Path(folder) / "again" / "state"), f"{folder}/again/state"
-    joins, slices = JoinState(spark, state, path, kept.sides), SliceState(spark, graph, state, path, kept.slices)
     dead_letters = ParquetSink(f"{folder}/again/dead_letters")
-    runner = BatchRunner(spark, graph, sinks, {}, dead_letters, joins=joins, slices=slices)
+    states = open_states(spark, graph, state, path, kept)
+    runner = BatchRunner(spark, graph, {}, RunSinks.of(graph, sinks, dead_letters), states)
     shedding, thinning = 0, 0
     for batch, logged in sorted(plans.items()):
         read = dict(zip(_SOURCES, zip(_ends(plans.get(batch - 1)), _ends(logged), strict=True), strict=True))

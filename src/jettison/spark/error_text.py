@@ -50,10 +50,15 @@ def failed_at(error: BaseException, path: str) -> str:
     >>> failed_at(ValueError("no such fare"), "/data/fares")
     'ValueError: no such fare'
     """
-    full = next((each for each in _FULL if each in str(error)), None)
+    full = full_disk_words(str(error))
     if full is not None:
         return f"{full}: make room on the disk of {path!r}"
     return f"{type(error).__name__}: {reason_of(error)}"
+
+
+def full_disk_words(text: str) -> str | None:
+    """The words of an error that tell of a full disk; None where none do."""
+    return next((each for each in _FULL if each in text), None)
 
 
 def without_our_frames(error: BaseException | None) -> BaseException | None:

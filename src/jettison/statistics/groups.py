@@ -26,6 +26,7 @@ class GroupSizes:
     def __init__(self) -> None:
         self._shares: dict[str, dict[int, float]] = {}
         self._rows: dict[str, float] = {}
+        self._span_us: dict[str, float] = {}
 
     def of(self, aggregate: str) -> Mapping[int, float]:
         """Shares of large groups; nothing while none is known."""
@@ -35,10 +36,17 @@ class GroupSizes:
         """How many rows come to an aggregate in a batch."""
         return self._rows.get(aggregate)
 
+    def span_us(self, aggregate: str) -> float | None:
+        """How much event time the rows of a batch cover."""
+        return self._span_us.get(aggregate)
+
     def update(self, samples: Mapping[str, GroupSample]) -> None:
         for name, sample in samples.items():
             if sample.rows <= 0:
                 continue
+            if sample.span_us is not None:
+                before_us = self._span_us.get(name, sample.span_us)
+                self._span_us[name] = (1 - _WEIGHT) * before_us + _WEIGHT * sample.span_us
             now = {group: size / sample.rows for group, size in sample.sizes.items()}
             if name not in self._shares:
                 self._shares[name], self._rows[name] = now, sample.rows

@@ -74,6 +74,7 @@ class BatchEvent:
             "topics": {name: asdict(topic) for name, topic in sample.topics.items()},
             "failed": {name: asdict(each) for name, each in sample.failed.items()},
             "windows": {name: {"closed": all_, "kept": kept} for name, (all_, kept) in sample.windows.items()},
+            "missing": {name: {"rows": each.rows, "results": each.results} for name, each in sample.missing.items()},
             "arcs": {arc: {"came": came, "passed": passed} for arc, (came, passed) in sample.arcs.items()},
             "dropped": dict(self.dropped),
             "results_dropped": dict(self.results_dropped),

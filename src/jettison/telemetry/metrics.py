@@ -88,6 +88,7 @@ class Metrics:
                 ("failed_windows", "Windows on which a function of the user's own failed", ("operator",)),
                 ("unfit_rows", "Rows on which an expression of an operator failed", ("operator",)),
                 ("withheld_windows", "Windows withheld, not seen from their first row on", ("operator",)),
+                ("missing_result_rows", "Rows of groups that lost every row in a window, estimated", ("operator",)),
                 ("would_shed_rows", "Rows that a drop would have removed, in a dry run", ("arc",)),
                 ("output_rows", "Rows that were delivered", ("output",)),
                 ("tuples", "Source tuples by what became of them for an output", ("source", "output", "fate")),
@@ -164,6 +165,8 @@ class Metrics:
         for name, found in (("unfit_rows", sample.unfit), ("withheld_windows", sample.withheld)):
             for operator, rows in found.items():
                 count[name](operator).inc(rows)
+        for operator, missing in sample.missing.items():
+            count["missing_result_rows"](operator).inc(missing.rows)
         for arc, (_, rows) in sample.would.items():
             count["would_shed_rows"](arc).inc(rows)
         for output, share in sample.would_deliver.items():

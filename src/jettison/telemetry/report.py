@@ -12,6 +12,7 @@ from jettison.plan.plan import Plan
 from jettison.statistics.account import Account, summed
 from jettison.statistics.arrival import TopicSample
 from jettison.statistics.latency import LatencyHistogram
+from jettison.statistics.missing_results import MissingResults
 from jettison.statistics.samples import BatchSample, FailedWindows
 from jettison.telemetry.events import BatchEvent, batch_event
 
@@ -91,6 +92,13 @@ class Report:
 
     unfit: Mapping[str, int] = field(default_factory=dict)
     """By operator: rows that it rejected, as one of its expressions failed on them."""
+    missing: Mapping[str, MissingResults] = field(default_factory=dict)
+
+    @property
+    def results_missing(self) -> float:
+        """Results of estimated windows that did not come, as all rows of a group were dropped in a window: at least so
+        many, as estimated from the results that came."""
+        return sum(each.results for each in self.missing.values())
 
     @property
     def rows_unfit(self) -> int:
@@ -133,6 +141,7 @@ class Totals:
     topics: dict[str, TopicSample] = field(default_factory=dict)
     failed: dict[str, FailedWindows] = field(default_factory=dict)
     withheld: dict[str, int] = field(default_factory=dict)
+    missing: dict[str, MissingResults] = field(default_factory=dict)
     notes: Sequence[str] = ()
     slowest_ms: float = 0.0
     over_budget: int = 0
@@ -178,6 +187,8 @@ class Totals:
             self.failed[name] = FailedWindows(before.windows + each.windows, before.reason)
         for name, count in sample.withheld.items():
             self.withheld[name] = self.withheld.get(name, 0) + count
+        for name, without in sample.missing.items():
+            self.missing[name] = self.missing.get(name, MissingResults()) + without
         self.slowest_ms = max(self.slowest_ms, sample.duration_ms)
         self.over_budget += found.over_budget
         self._would_shed += sum(shed for _, shed in sample.would.values())
@@ -257,4 +268,5 @@ class Totals:
             dict(self.withheld),
             tuple(self.notes),
             dict(self.unfit),
+            dict(self.missing),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jettison.statistics.missing_results import MissingResults
 from jettison.telemetry.columns import aligned, shown_ms
 from jettison.telemetry.report import OutputReport, Report
 
@@ -51,7 +52,7 @@ def _input_remarks(report: Report) -> list[str]:
     if report.results_shed:
         lines.append(f"{report.results_shed:,} results of windows were dropped behind their aggregates")
     if report.rows_gone:
-        lines.append(f"{report.rows_gone:,} records were gone from Kafka before they were read")
+        lines.append(f"{report.rows_gone:,} rows were gone from their source before they were read")
     if report.rows_late:
         lines.append(
             f"{report.rows_late:,} rows came late: their windows were closed, or partners at a join may have gone"
@@ -68,6 +69,7 @@ def _operator_remarks(report: Report) -> list[str]:
         f"aggregate {name}: {count:,} windows withheld, which it has not seen from the first row on"
         for name, count in report.withheld.items()
     ]
+    lines += [_missing(name, each) for name, each in report.missing.items() if each.results >= 0.5]
     lines += report.notes
     lines += [
         f"operator {name}: its expression failed on {count:,} rows, which are kept with the dead letters"
@@ -76,6 +78,13 @@ def _operator_remarks(report: Report) -> list[str]:
     if report.rows_without_time:
         lines.append(f"{report.rows_without_time:,} rows have no event time: they count in no latency")
     return lines
+
+
+def _missing(name: str, missing: MissingResults) -> str:
+    return (
+        f"aggregate {name}: results with about {missing.rows:,.0f} rows are missing, of groups that lost every row in "
+        f"a window; they are {missing.results:,.0f} or more (both estimated)"
+    )
 
 
 def _plan_remarks(report: Report) -> list[str]:

@@ -160,6 +160,30 @@ def test_the_loop_fills_in_shares_of_the_groups_that_batches_told_of() -> None:
     assert dict(drop.groups) == {1: pytest.approx(0.125), 2: pytest.approx(0.15625)}
 
 
+@pytest.mark.parametrize(("span_us", "batch_us"), [(60e6, {}), (None, {"busy": 60e6})])
+def test_trust_4_small_groups_stay_whole_where_a_batch_spans_several_windows(
+    span_us: float | None, batch_us: dict[str, float]
+) -> None:
+    """1,200 rows in 6 windows, 150 of them of small groups. Large ones are left 7 rows in a window: with 20, which they
+    were to have, others would be thinned, and were. The first batches tell themselves how much time they cover."""
+    sizes = GroupSizes()
+    sizes.update({"busy": GroupSample(1200.0, dict.fromkeys(range(5), 210.0), span_us)})
+    drop = stratified(network().graph, Plan({"trips": Stratified(("place",), 0.3)}), sizes, batch_us).drops["trips"]
+    assert isinstance(drop, Stratified)
+    assert (len(drop.groups), drop.rest) == (5, 1.0)
+    assert sum(210 * share for _, share in drop.groups) == pytest.approx(0.3 * 1200 - 150)
+
+
+def test_trust_4_with_few_rows_large_groups_are_left_few_before_all_are_thinned_alike() -> None:
+    """80 of 1,000 rows in a window, of 15 groups with 50 and others with 250: alike, most small ones would go."""
+    sizes = GroupSizes()
+    sizes.update({"busy": GroupSample(1000.0, dict.fromkeys(range(15), 50.0), 10e6)})
+    drop = stratified(network().graph, Plan({"trips": Stratified(("place",), 0.08)}), sizes, {}).drops["trips"]
+    assert isinstance(drop, Stratified)
+    assert [50 * share for _, share in drop.groups] == pytest.approx([2.5] * 15)
+    assert drop.rest == pytest.approx((80 - 15 * 2.5) / 250)
+
+
 def test_drops_one_below_the_other_leave_what_both_are_to_leave() -> None:
     graph = network(split=True).graph
     sizes = GroupSizes()

@@ -18,7 +18,7 @@ from jettison.network.event_time.watermarks import BatchMarks, Mark
 from jettison.network.windows.slice_groups import slice_groups
 from jettison.plan.drops.window import Fate, Window
 from jettison.plan.plan import Plan
-from jettison.plan.refine.window_lookahead import for_batch
+from jettison.plan.refine.window_lookahead import resolve_window_drops, without_idle
 from jettison.plan.windows.fates import keep
 from jettison.plan.windows.window_arcs import WindowArcs
 
@@ -62,7 +62,7 @@ class Engine:
 
     def take(self, batch: Mapping[str, Sequence[Row]], plan: Plan | None = None) -> dict[str, list[Row]]:
         marks = self.before()
-        plan = for_batch(self.arcs, plan or Plan(), marks)
+        plan = without_idle(resolve_window_drops(self.arcs, plan or Plan(), marks))
         seen_us = {name: max(row[0] for row in rows) for name, rows in batch.items() if rows}
         gives: dict[str, list[Row]] = {}
         came: dict[str, list[Row]] = {}
@@ -97,14 +97,15 @@ class Engine:
         drop = plan.drops.get(arc)
         if not isinstance(drop, Window):
             return rows
-        passing = rows
+        passing, resolved = rows, drop.resolved
+        assert resolved is not None
         if drop.of is not None:
-            passing = [row for row in rows if not drop.fates or is_kept(drop.fates[drop.of], row)]
-        elif drop.parts:
+            passing = [row for row in rows if resolved.everything or is_kept(drop.fates[drop.of], row)]
+        elif resolved.parts:
             told = next(fate for fate in drop.fates.values() if fate.apart is not None)
-            passing = [row for row in rows if drop.parts[cell_of(told, row)].at(row[0])]
-        elif drop.needed is not None:
-            passing = [row for row in rows if drop.needed.at(row[0])]
+            passing = [row for row in rows if resolved.parts[cell_of(told, row)].at(row[0])]
+        elif resolved.needed is not None:
+            passing = [row for row in rows if resolved.needed.at(row[0])]
         self.arrived[arc] += len(rows)
         self.passed[arc] += len(passing)
         return passing

@@ -21,6 +21,7 @@ from jettison.spark.checkpoint.batch_files import LARGE_SEGMENT, MARGIN, BatchFi
 from jettison.spark.checkpoint.logs import Ledger, Logged, PlanLog
 from jettison.spark.checkpoint.small_files import LocalFolder
 from jettison.spark.folder_size import Size
+from jettison.statistics.records import Records
 
 pytestmark = pytest.mark.core
 
@@ -159,7 +160,7 @@ def test_trust_14_other_files_are_not_ours(tmp_path: Path) -> None:
     """Copies that editors and people leave."""
     ledger, log = Ledger(LocalFolder(tmp_path)), PlanLog(LocalFolder(tmp_path))
     ledger.write(1, [{"batch": 1}])
-    log.write(Logged(1, Plan(), {"trips": 5}))
+    log.write(Logged(1, Plan(), Records({"trips": 5})))
     for below in ("ledger", "plans"):
         for name in ("1.json.bak", "2.json.bak", "1 (copy).json", "1.json~", "#1.json#", "notes.txt", "x-y.jsonl.gz"):
             (tmp_path / below / name).write_text("half of a fi")
@@ -171,7 +172,7 @@ def test_trust_14_other_files_are_not_ours(tmp_path: Path) -> None:
 
 def test_trust_14_records_from_before_there_were_checksums_are_read(tmp_path: Path) -> None:
     log, ledger = PlanLog(LocalFolder(tmp_path)), Ledger(LocalFolder(tmp_path))
-    log.write(Logged(3, Plan(reason="by hand"), {"trips": 5}))
+    log.write(Logged(3, Plan(reason="by hand"), Records({"trips": 5})))
     path = tmp_path / "plans" / "3.json"
     content = json.loads(path.read_text())
     assert content.pop("crc32")
@@ -208,7 +209,7 @@ def of_another_kind(content: bytes) -> bytes:
 @pytest.mark.parametrize("damage", [cut_off, with_another_bit, emptied, of_another_kind])
 def test_trust_14_a_damaged_plan_is_named_with_the_remedy(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
     log = PlanLog(LocalFolder(tmp_path))
-    log.write(Logged(7, Plan(), {"trips": 500}))
+    log.write(Logged(7, Plan(), Records({"trips": 500})))
     path = tmp_path / "plans" / "7.json"
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(CheckpointError, match=rf"the plan of batch 7, file {path}, is damaged.*Restore it from a copy"):
@@ -264,7 +265,7 @@ def test_trust_14_a_record_copied_over_that_of_another_batch_is_refused(tmp_path
     folder = LocalFolder(tmp_path)
     plans, ledger = PlanLog(folder), Ledger(folder)
     for batch in (6, 7):
-        plans.write(Logged(batch, Plan(), {"trips": 500}))
+        plans.write(Logged(batch, Plan(), Records({"trips": 500})))
         ledger.write(batch, [])
     for below, what in (("plans", "plan"), ("ledger", "ledger")):
         path = tmp_path / below / "7.json"

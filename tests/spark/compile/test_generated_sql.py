@@ -22,15 +22,15 @@ from jettison.plan.drops.kind import Drop
 from jettison.plan.drops.random import Random
 from jettison.plan.drops.semantic import Semantic
 from jettison.plan.drops.stratified import Stratified
-from jettison.plan.drops.window import Fate, Window
+from jettison.plan.drops.window import Fate, Resolved, Window
 from jettison.plan.plan import Plan
 from jettison.plan.windows.fates import Schedule, Segment, kept
 from jettison.plan.windows.need_bits import needed_bits
+from jettison.spark.batch.measure import output_metrics
 from jettison.spark.compile import drops, group_sizes, pairs, raw_rows
 from jettison.spark.compile.drops import IDENTITY, TIME, keeps
 from jettison.spark.compile.expression_cache import Known
 from jettison.spark.compile.value_samples import value_metrics
-from jettison.spark.run.measure import output_metrics
 from jettison.spark.windows import count_slices, slices
 
 pytestmark = pytest.mark.spark
@@ -93,7 +93,7 @@ def test_trust_12_conditions_of_drops_judge_every_row(spark: SparkSession) -> No
         "random": keeps("a", Random(0.5)),
         "cells": keeps("a", Semantic(DOUBLE, BOUNDS, (0.0, 1.0, 0.0), 0.5)),
         "fresh": drops.is_fresh(25.0, MOMENT),
-        "needed": drops.is_needed(Window({}, 0.5, needed=needed), MOMENT),
+        "needed": drops.is_needed(Window({}, 0.5, resolved=Resolved(needed=needed)), MOMENT),
         "fate": drops.is_needed(Window({"w": fate()}, 0.5, of="w")),
         "placed": drops.placeable(MOMENT),
         "named": drops.named_cell(("12", "it's"), TEXT),
@@ -230,7 +230,11 @@ def test_trust_12_payloads_and_pairs_of_the_worst_rows(spark: SparkSession) -> N
     fields = tuple({"id": "long", "x": "double", "t": "timestamp", "n": "int"}.items())
     source = Source("rows", fields, "t", ("x",), "json")
     needed = needed_bits(((0, 20 * S),), 0, 60 * S, 10 * S)
-    for drop in (Window({}, 0.5, needed=needed), Semantic("x", BOUNDS, (0.0, 1.0, 1.0), 0.5), ByKey(("n",), 1.0, "s")):
+    for drop in (
+        Window({}, 0.5, resolved=Resolved(needed=needed)),
+        Semantic("x", BOUNDS, (0.0, 1.0, 1.0), 0.5),
+        ByKey(("n",), 1.0, "s"),
+    ):
         plan = Plan({"rows": drop}, "tested", stale={"rows": 5.0})
         frame = raw_rows.dropped_raw(source, rows, rows.columns, plan, Known())
         metrics = raw_rows.source_metrics(source, rows.columns)

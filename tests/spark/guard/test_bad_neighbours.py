@@ -21,12 +21,11 @@ from jettison.plan.windows.fates import Schedule, Segment, keep
 from jettison.plan.windows.window_arcs import WindowArcs
 from jettison.spark.compile.expression_cache import Known
 from jettison.spark.compile.quality import with_counted_shares
-from jettison.spark.run.measure import Measured
 from jettison.spark.write.sinks import MemorySink
 from jettison.statistics.account import Account, accounts_of
 from jettison.statistics.costs import CostModel
 from jettison.statistics.profile import Profile
-from jettison.statistics.samples import BatchSample
+from jettison.statistics.samples import BatchSample, Measured
 
 pytestmark = pytest.mark.spark
 

@@ -423,8 +423,8 @@ def test_a_topic_made_anew_is_read_from_its_first_record(
     delivered = sorted(row.trip for row in spark.read.parquet(f"{tmp_path}/out").collect())
     assert delivered == [*range(100), *range(1000, 1300)]
     log = PlanLog(LocalFolder(tmp_path / "checkpoint"))
-    anew = [logged for logged in map(log.read, log.batches()) if logged is not None and logged.begins]
-    assert [logged.begins for logged in anew] == [{"trips": {topic: {"0": 0, "1": 0}}}]
+    anew = [logged for logged in map(log.read, log.batches()) if logged is not None and logged.records.begins]
+    assert [logged.records.begins for logged in anew] == [{"trips": {topic: {"0": 0, "1": 0}}}]
 
 
 def in_flight(broker: Broker, topic: str, checkpoint: Path, out: Any) -> None:

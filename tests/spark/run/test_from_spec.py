@@ -110,7 +110,7 @@ def test_declared_fields_with_a_rate_into_memory_and_console(
     run = start_spec(declared, spark)
     ended(run, lambda: run.report().rows_in == 1000)
 
-    sinks = run._runner._sinks
+    sinks = run._runner.sinks.outputs
     kept = sinks["kept"]
     assert isinstance(kept, MemorySink)
     assert kept.limit == 700
@@ -240,7 +240,7 @@ def test_functions_of_your_own_in_yaml_give_what_they_give_in_python(spark: Spar
     ended(other, lambda: other.report().rows_in == 600)
 
     for name, sink in sinks.items():
-        given = run._runner._sinks[name]
+        given = run._runner.sinks.outputs[name]
         assert isinstance(given, MemorySink)
         assert len(sink.rows) >= 9
         assert sorted(given.rows) == sorted(sink.rows)

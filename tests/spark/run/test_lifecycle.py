@@ -21,7 +21,7 @@ import jettison as jt
 from jettison.plan.drops.random import Random
 from jettison.plan.plan import Plan
 from jettison.spark.checkpoint.checkpoint import Checkpoint
-from jettison.spark.run.job_descriptions import part
+from jettison.spark.job_descriptions import part
 from jettison.spark.run.run import Run
 from jettison.spark.write.owners import Owners
 
@@ -312,7 +312,7 @@ def test_trust_23_jobs_say_what_they_are_for(
     trips = net.source("trips", **TRIPS)
     trips.where("fare > 0", name="paid").output("fares")
     trips.window("10 seconds", by="zone").agg(n="count(*)", name="busy").output("zones")
-    monkeypatch.setattr("jettison.spark.run.run.LEAST_ROWS", 100)
+    monkeypatch.setattr("jettison.spark.batch.costs.LEAST_ROWS", 100)
     running.log_plans(tmp_path / "checkpoint", [Plan({"trips>paid": Random(0.5)}, "tested", 1)], {"trips": 500})
 
     def start(checkpoint: str, profile: Any, rows: int) -> Run:

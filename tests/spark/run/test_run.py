@@ -354,7 +354,7 @@ def test_calibration_measures_once_and_a_restart_remembers(
     def never(*_: object) -> None:
         raise AssertionError("measured again")
 
-    monkeypatch.setattr("jettison.spark.run.run.calibrate", never)
+    monkeypatch.setattr("jettison.spark.batch.costs.calibrate", never)
     second = start(10_000)
     assert second.shared == {"slow"}
     assert second.controller.profile == profile

@@ -11,7 +11,7 @@ from tests.spark import running
 from tests.spark.running import TRIGGER, ended, logged_plans, scrape, taxi
 
 import jettison as jt
-from jettison.spark.run.calibration import Calibration
+from jettison.spark.batch.calibration import Calibration
 from jettison.statistics.profile import Profile
 
 pytestmark = pytest.mark.spark
@@ -53,7 +53,7 @@ def test_trust_9_the_first_batch_is_safe_from_costs_measured_on_a_cold_machine_a
     """A calibration that is 1,000 times too high; then, with a given profile, an overload of 20 and a floor of 0.3."""
     names = ("trips", "paid", "narrow", "dear", "fares", "alerts")
     cold = Profile(dict.fromkeys(names, 1000.0), {}, fixed_ms=100.0, read_us={"trips": 1417.0})
-    monkeypatch.setattr("jettison.spark.run.run.calibrate", lambda *_: Calibration(cold, frozenset()))
+    monkeypatch.setattr("jettison.spark.batch.costs.calibrate", lambda *_: Calibration(cold, frozenset()))
     sinks = {"fares": jt.spark_format("noop"), "alerts": jt.spark_format("noop")}
     stream = running.trips(spark, 5000, 5000)
     where = str(tmp_path / "cold")

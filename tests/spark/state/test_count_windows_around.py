@@ -17,8 +17,8 @@ from jettison.plan.drops.random import Random
 from jettison.plan.plan import Plan
 from jettison.plan.windows.decisions import WindowDecisions
 from jettison.plan.windows.fates import keep
+from jettison.spark.batch import calibration
 from jettison.spark.compile.drops import identity_of, keeps
-from jettison.spark.run import calibration
 
 pytestmark = pytest.mark.spark
 

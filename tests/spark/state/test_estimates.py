@@ -131,6 +131,24 @@ def test_ends_are_null_where_too_few_rows_tell_them(spark: SparkSession, tmp_pat
             assert row["fares_high"] == pytest.approx(high, rel=0.001), "none of many, each of which stands for two"
 
 
+def test_trust_4_results_that_are_missing_are_counted(spark: SparkSession, tmp_path: Path) -> None:
+    """Groups of 1 to 40 rows in each of three windows, of one batch, and a tenth kept: nothing said that any went."""
+    hand = Hand(spark, tmp_path, network())
+    sizes = {zone: 1 + zone % 40 for zone in range(200)}
+    places = [(zone, window) for zone, size in sizes.items() for window in range(3) for _ in range(size)]
+    rows: list[Row] = [(n, 10 * S * window + n, zone, "cab", 1.0) for n, (zone, window) in enumerate(places)]
+    first = hand.run(0, rows, Plan({"trips": Random(0.1)}))
+    hand.run(1, [(99_999, 60 * S, 0, "cab", 1.0)])
+    last = hand.run(2, [])
+    found = delivered(hand)
+    hand.close()
+    gone = [size for zone, size in sizes.items() for window in range(3) if (zone, 10.0 * window) not in found]
+    assert len(gone) > 50
+    assert first.missing == {}, "no window has closed"
+    assert last.missing["busy"].rows == pytest.approx(sum(gone), rel=0.25)
+    assert 0.4 * len(gone) < last.missing["busy"].results < 1.25 * len(gone)
+
+
 @pytest.mark.long
 def test_trust_4_a_group_that_lost_all_rows_of_a_batch_is_not_exact(spark: SparkSession, tmp_path: Path) -> None:
     """Batch 0 is whole, batch 1 drops every row that it has of zones 1 and 2, and cannot drop any of zone 0. Before,

@@ -21,17 +21,18 @@ from jettison.plan.drops.by_key import ByKey
 from jettison.plan.drops.random import Random
 from jettison.plan.drops.semantic import Semantic
 from jettison.plan.plan import Plan
+from jettison.spark.batch.calibration import calibrate
+from jettison.spark.batch.runner import BatchRunner
 from jettison.spark.checkpoint.small_files import LocalFolder
 from jettison.spark.compile.drops import keeps
 from jettison.spark.compile.expression_cache import Known
 from jettison.spark.compile.raw_rows import dropped_raw, parsed
-from jettison.spark.run.batch import BatchRunner
-from jettison.spark.run.calibration import calibrate
 from jettison.spark.run.checks import check_compiles
-from jettison.spark.run.measure import Measured
 from jettison.spark.run.run import Run
 from jettison.spark.state.join_state import JoinState
+from jettison.spark.write.batch_jobs import RunSinks
 from jettison.spark.write.sinks import MemorySink
+from jettison.statistics.samples import Measured
 
 pytestmark = pytest.mark.spark
 
@@ -94,7 +95,8 @@ class Shop:
         schemas = check_compiles(spark, self.graph, empty, {}).sides
         self.state = JoinState(spark, LocalFolder(folder), str(folder), schemas)
         self.sinks = {output.name: MemorySink() for output in self.graph.outputs}
-        self.runner = BatchRunner(spark, self.graph, self.sinks, {}, MemorySink(), joins=self.state)
+        sinks = RunSinks.of(self.graph, self.sinks, MemorySink())
+        self.runner = BatchRunner(spark, self.graph, {}, sinks, [self.state])
 
     def raw(self, batch: Batch) -> dict[str, DataFrame]:
         shapes = {"orders": "`order` long, item string, us long", "payments": "`order` int, amount double, us long"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -155,3 +156,36 @@ def test_whatever_is_killed_what_comes_is_what_an_unshed_run_gives(tmp_path: Pat
     assert sum(entry["rows_shed"] for entry in ledger(tmp_path / "checkpoint")) > 0, "some rows went early"
     parts = list((tmp_path / "checkpoint" / "state").glob("*/*-*"))
     assert len(parts) < 15 * len(stages), "what no record refers to is deleted, also after a kill"
+
+
+def test_a_batch_that_is_repeated_compiles_the_same_filters_text_by_text(tmp_path: Path) -> None:
+    """Killed before, during and after a batch, each by then with a lookahead of its own, which a restart forgets."""
+    seed = 1
+    stages = random_stages(random.Random(seed))
+    write_trips(tmp_path, random_batches(random.Random(f"rows {seed}"), BATCHES, PER_BATCH, STEP_S))
+    moments = [("plan logged", 6), ("output being written", 3 * len(stages)), ("ledger written", 3)]
+    assert not any(run_driver(tmp_path, seed, point, number) for point, number in moments), "it was not killed"
+    assert run_driver(tmp_path, seed)
+
+    planned: dict[int, Any] = {}
+    attempts: dict[int, list[set[str]]] = {}
+    windowed = 0
+    for number in range(len(moments) + 1):
+        for line in (tmp_path / "filters" / f"{number}.jsonl").read_text().splitlines():
+            batch, kind, content = json.loads(line)
+            if kind == "planned":
+                assert batch not in planned, f"batch {batch} was planned twice"
+                planned[batch] = content
+            elif kind == "obeyed":
+                assert content == planned[batch], f"batch {batch} obeys another plan than the one that was logged"
+                attempts.setdefault(batch, []).append(set())
+                windowed += any("CAST(split(" in (text or "") for text in content.values())
+            else:
+                attempts[batch][-1].add(content)
+    assert sorted(planned) == list(range(BATCHES))
+    repeated = {batch: texts for batch, texts in attempts.items() if len(texts) > 1}
+    assert len(repeated) >= 2, "a batch that had begun is repeated"
+    for batch, (first, *_, last) in repeated.items():
+        assert first, f"batch {batch} had compiled something"
+        assert first <= last, f"batch {batch} compiles other texts: {sorted(first - last)[:3]}"
+    assert windowed > BATCHES // 2, "early window drops were compiled"

@@ -16,10 +16,10 @@ from jettison.network import Network, Stream
 from jettison.network.windows.slice_groups import slice_groups
 from jettison.plan.drops.random import Random
 from jettison.plan.plan import Plan
+from jettison.spark.batch.measure import seen_or_unknown
 from jettison.spark.checkpoint import checkpoint
 from jettison.spark.checkpoint.sealed import read_sealed, write_sealed
 from jettison.spark.checkpoint.small_files import LocalFolder
-from jettison.spark.run.measure import seen_or_unknown
 from jettison.spark.state.presence import Presence
 from jettison.spark.state.slice_log import SliceRecord, check_shape
 from jettison.spark.state.state_kinds import COUNTS, TIMES, check_kinds, remember_kinds

@@ -10,7 +10,7 @@ from pyspark.sql.types import StructType
 from tests.spark.windowing import Hand, Row, S, by_spark, frame_of, source, trips_of
 
 import jettison as jt
-from jettison.spark.state import slice_state
+from jettison.spark.state import slice_writer
 from jettison.spark.state.slice_store import fits_driver
 
 pytestmark = pytest.mark.spark
@@ -66,7 +66,7 @@ def test_both_ways_give_the_same(spark: SparkSession, tmp_path: Path, monkeypatc
     assert "slices.parquet" not in files["sets"], "what may be long does not come to the driver"
     assert "slices.parquet" not in files["fours"], "nor what may be more than was read"
     assert repr(run(spark, tmp_path / "broken", broken=True)[0]) == repr(results)  # NaN is not equal to itself
-    monkeypatch.setattr(slice_state, "_FEW", -1)
+    monkeypatch.setattr(slice_writer, "_FEW", -1)
     others, files = run(spark, tmp_path / "many")
     assert "slices.parquet" not in files["busy"]
     assert repr(others) == repr(results)
@@ -80,8 +80,8 @@ def test_what_makes_several_rows_of_one_is_not_as_read(tags: str) -> None:
     trips.output("table")
     source_of_many = net.source("others", "at timestamp", event_time="at").select("at", tags, name="many")
     source_of_many.where("at IS NOT NULL", name="timed").output("lists")
-    assert slice_state._as_read(net.graph, "few")
-    assert not slice_state._as_read(net.graph, "timed")
+    assert slice_writer._as_read(net.graph, "few")
+    assert not slice_writer._as_read(net.graph, "timed")
 
 
 def test_no_more_come_than_the_driver_bears(spark: SparkSession) -> None:

@@ -22,6 +22,7 @@ from jettison.plan.plan import Plan
 from jettison.spark.checkpoint.logs import Logged, PlanLog
 from jettison.spark.checkpoint.small_files import LocalFolder
 from jettison.spark.run.checks import check_compiles
+from jettison.statistics.records import Records
 
 pytestmark = pytest.mark.spark
 
@@ -110,7 +111,7 @@ def test_trust_1_an_aggregate_goes_on_with_its_own_state_when_another_is_removed
     # of a batch that was planned for these, then broken off: by place its drop would stand on the other stream now
     plans = PlanLog(LocalFolder(tmp_path / "checkpoint"))
     dropping = Plan({"trips>where1": Random(0.0)}, reason="overload")
-    plans.write(Logged(2, dropping, {"trips": PER_BATCH}, network="as it was"))
+    plans.write(Logged(2, dropping, Records({"trips": PER_BATCH}), network="as it was"))
     run, second = runs.run(split("fare <= 50"))
     assert any("left the network before batch 2" in note for note in run.report().notes)
     assert [logged.plan.sheds for logged in map(plans.read, range(4)) if logged] == [False] * 4

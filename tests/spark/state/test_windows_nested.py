@@ -11,8 +11,8 @@ from tests.spark.windowing import Hand, S, by_spark, frame_of, source, trips_of
 import jettison as jt
 from jettison.plan.drops.random import Random
 from jettison.plan.plan import Plan
+from jettison.spark.batch import calibration
 from jettison.spark.compile.drops import identity_of, keeps
-from jettison.spark.run import calibration
 
 pytestmark = pytest.mark.spark
 

@@ -17,9 +17,9 @@ import jettison as jt
 from jettison.control.compensation import Decided
 from jettison.control.loop import Controller, Settings
 from jettison.network.event_time.lookahead import Sight
-from jettison.plan.drops.window import Fate, Window
+from jettison.plan.drops.window import Fate, Resolved, Window
 from jettison.plan.plan import Plan
-from jettison.plan.refine.window_lookahead import for_batch
+from jettison.plan.refine.window_lookahead import resolve_window_drops
 from jettison.plan.windows.decisions import decisions_of
 from jettison.plan.windows.fates import Schedule, Segment, extend, keep
 from jettison.plan.windows.need_bits import needed_bits
@@ -185,11 +185,11 @@ def test_what_comes_to_drops_before_slices_is_counted(spark: SparkSession, tmp_p
     went = dict.fromkeys(("trips", "paid>sixes", "paid>nines"), 0)
     for number, batch in enumerate(batches):
         marks = hand.state.marks(number)
-        ready = for_batch(arcs, plans[number], marks, sight.before(marks.newest_us, len(batch)))
+        ready = resolve_window_drops(arcs, plans[number], marks, sight.before(marks.newest_us, len(batch)))
 
         def passing(rows: Sequence[Row], arc: str, ready: Plan = ready) -> list[Row]:
             drop = ready.drops.get(arc)
-            needed = drop.needed if isinstance(drop, Window) else None
+            needed = drop.resolved.needed if isinstance(drop, Window) and drop.resolved else None
             return [row for row in rows if needed is None or needed.at(row[1])]
 
         kept = passing(batch, "trips")
@@ -354,7 +354,7 @@ def test_of_a_payload_the_time_is_parsed_alone(spark: SparkSession) -> None:
     needed = needed_bits(arcs.needs("trips", {"busy": fate}, 0, 40 * S), 0, 40 * S, 10 * S, 12 * S)
     assert needed.sure_us == (20 * S, 30 * S)
     drops = arcs.drops({"busy": fate})
-    plan = Plan({**drops, "trips": replace(drops["trips"], needed=needed)})
+    plan = Plan({**drops, "trips": replace(drops["trips"], resolved=Resolved(needed=needed))})
     seconds = (-5, 5, 9.999999, 10, 19, 20, 25, 35, 45)
     rows = [(f'{{"trip": {n}, "at": "{_text(at)}"}}',) for n, at in enumerate(seconds)]
     raw = spark.createDataFrame([*rows, ('{"trip": 100}',), ("no json",)], "value string")

@@ -17,7 +17,7 @@ from jettison.network.event_time.watermarks import BatchMarks, Mark
 from jettison.plan.drops.window import Fate, Window
 from jettison.plan.plan import Plan
 from jettison.plan.problem import Problem
-from jettison.plan.refine.window_lookahead import for_batch
+from jettison.plan.refine.window_lookahead import resolve_window_drops
 from jettison.plan.windows.decisions import decisions_of
 from jettison.plan.windows.fates import keep
 from jettison.plan.windows.group_gaps import named_groups
@@ -101,12 +101,14 @@ def test_of_a_payload_time_and_group_are_parsed_alone(spark: SparkSession) -> No
     trips.window("10 seconds", by="area").agg(n="count(*)", name="busy").output("table", qos=jt.QoS(value=VALUE))
     marks = BatchMarks(net.graph, {"busy": Mark(100 * S, 90 * S)})
     plan = scheduled(decisions_of(net.graph), asking(net, 0.3), {}, marks)
-    for_now = for_batch(WindowArcs(net.graph), plan, marks)
+    for_now = resolve_window_drops(WindowArcs(net.graph), plan, marks)
     drop = for_now.drops["trips"]
     assert isinstance(drop, Window)
-    assert drop.column == "area"
+    assert drop.resolved is not None
+    assert drop.resolved.column == "area"
     assert drop.cells[0] == 0.0
-    assert replace(drop, column=None) == plan.drops["trips"], "what is worked out for a batch is not logged"
+    assert replace(drop, resolved=None) == plan.drops["trips"]
+    assert Plan.from_json(for_now.to_json()) == for_now, "what is worked out for a batch is logged"
     rows = [f'{{"trip": {n}, "at": "1970-01-01T00:0{n}:00Z", "area": {n % 3}}}' for n in range(1, 9)]
     raw = spark.createDataFrame(
         [(row,) for row in [*rows, '{"trip": 9, "at": "1970-01-01T00:09:00Z"}']], "value string"

@@ -21,15 +21,17 @@ from jettison.control.loop import Controller
 from jettison.control.schedules import scheduled
 from jettison.plan.drops.window import Fate, Window
 from jettison.plan.plan import Plan
+from jettison.plan.refine.window_lookahead import WindowDropResolver
 from jettison.plan.windows.decisions import decisions_of
 from jettison.plan.windows.fates import keep
+from jettison.spark.batch.runner import BatchRunner
 from jettison.spark.checkpoint.small_files import LocalFolder
-from jettison.spark.run.batch import BatchRunner
 from jettison.spark.run.checks import check_compiles
-from jettison.spark.run.measure import Measured
 from jettison.spark.state.join_state import JoinState
 from jettison.spark.state.slice_state import SliceState
+from jettison.spark.write.batch_jobs import RunSinks
 from jettison.spark.write.sinks import MemorySink
+from jettison.statistics.samples import Measured
 
 pytestmark = pytest.mark.spark
 
@@ -87,7 +89,9 @@ class Hand:
         self.state = SliceState(spark, self.graph, LocalFolder(folder), str(folder), kept.slices)
         joins = JoinState(spark, LocalFolder(folder), str(folder), kept.sides)
         self.sinks = {output.name: MemorySink() for output in self.graph.outputs}
-        self.runner = BatchRunner(spark, self.graph, self.sinks, {}, MemorySink(), joins=joins, slices=self.state)
+        sinks = RunSinks.of(self.graph, self.sinks, MemorySink())
+        self.runner = BatchRunner(spark, self.graph, {}, sinks, [joins, self.state])
+        self.resolver = WindowDropResolver(self.graph)
 
     @property
     def names(self) -> list[str]:
@@ -98,7 +102,8 @@ class Hand:
 
     def run(self, number: int, batch: Batch, plan: Plan | None = None) -> Measured:
         counts = {name: len(batch[name]) for name in self.names}
-        return self.runner.run(self.raw(batch), number, plan or Plan(), counts)
+        plan = self.resolver.resolve(plan or Plan(), self.state.marks(number), sum(counts.values()))
+        return self.runner.run(self.raw(batch), number, plan, counts)
 
     def again(self) -> Hand:
         """As a new process finds it: what was delivered, and what is in the folder."""

@@ -12,13 +12,15 @@ from typing import Any
 
 from jettison.network.declare import Network
 from jettison.plan.plan import Plan
+from jettison.plan.refine.window_lookahead import WindowDropResolver
+from jettison.spark.batch.runner import BatchRunner
 from jettison.spark.checkpoint.small_files import LocalFolder
-from jettison.spark.run.batch import BatchRunner
 from jettison.spark.run.checks import check_compiles
-from jettison.spark.run.measure import Measured
 from jettison.spark.state.slice_state import SliceState
 from jettison.spark.windows.slices import Shape
+from jettison.spark.write.batch_jobs import RunSinks
 from jettison.spark.write.sinks import MemorySink
+from jettison.statistics.samples import Measured
 
 Shapes = Mapping[str, Shape]
 
@@ -56,7 +58,8 @@ class ByHand:
         self._source = graph.sources[0].name
         state = SliceState(spark, graph, LocalFolder(folder), str(folder), shapes)
         self._sinks = {output.name: MemorySink() for output in graph.outputs}
-        self._runner = BatchRunner(spark, graph, self._sinks, {}, MemorySink(), slices=state)
+        self._runner = BatchRunner(spark, graph, {}, RunSinks.of(graph, self._sinks, MemorySink()), [state])
+        self._resolver = WindowDropResolver(graph)
         self._runner.shared = shared
         self._batch = 0
         self._jvm: int = spark.sparkContext._gateway.proc.pid
@@ -64,6 +67,7 @@ class ByHand:
     def run(self, frame: Any, rows: int, plan: Plan) -> Took:
         """Run the next batch."""
         spent_ms, began = _task_cpu_ms(self._jvm), time.perf_counter()
+        plan = self._resolver.resolve(plan, self._runner.marks(self._batch), rows)
         measured = self._runner.run({self._source: frame}, self._batch, plan, {self._source: rows})
         wall_ms = 1000 * (time.perf_counter() - began)
         self._batch += 1

@@ -94,6 +94,39 @@ class Fate:
         )
 
 
+@dataclass(frozen=True)
+class Resolved:
+    """What a window drop does in one batch, of which watermarks are known: which event times are `needed`, by cell of
+    groups in `parts`, where groups are told apart by `column`; or that `everything` passes. It is logged with the plan.
+
+    >>> Resolved.from_dict(Resolved(everything=True).to_dict())
+    Resolved(everything=True, needed=None, parts=(), column=None)
+    """
+
+    everything: bool = False
+    needed: Needed | None = None
+    parts: tuple[Needed, ...] = ()
+    column: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Cells that need the same times share an entry: most do."""
+        kinds = list(dict.fromkeys(self.parts))
+        return {
+            **({"everything": True} if self.everything else {}),
+            **({} if self.needed is None else {"needed": self.needed.to_dict()}),
+            **({"kinds": [each.to_dict() for each in kinds]} if kinds else {}),
+            **({"parts": [kinds.index(each) for each in self.parts]} if kinds else {}),
+            **({} if self.column is None else {"column": self.column}),
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Resolved:
+        kinds = [Needed.from_dict(each) for each in content.get("kinds", ())]
+        needed = Needed.from_dict(content["needed"]) if "needed" in content else None
+        parts = tuple(kinds[number] for number in content.get("parts", ()))
+        return cls(content.get("everything", False), needed, parts, content.get("column"))
+
+
 @register
 @dataclass(frozen=True)
 class Window:
@@ -102,8 +135,8 @@ class Window:
     `fates` has, by aggregate, which of its windows are kept. Above the aggregates tuples go that no kept window needs.
     Behind one, on a way to an output, results go that its own fate, `of`, does not keep. `keep` is the share of tuples
     that is expected to pass in the long run, `cells` that share in every cell of values, where groups are told apart.
-    `needed` (by cell: `parts`) and `column`, what groups are told apart by on the arc, are worked out anew for every
-    batch, and are no part of the log.
+    What that means for one batch is `resolved` before the plan is logged (`plan.refine.window_lookahead`), so that a
+    batch that is repeated drops the same rows.
     """
 
     kind: ClassVar[str] = "window"
@@ -112,10 +145,8 @@ class Window:
     fates: Mapping[str, Fate]
     keep: float
     of: str | None = None
-    needed: Needed | None = field(default=None, compare=False)
     cells: tuple[float, ...] = ()
-    column: str | None = field(default=None, compare=False)
-    parts: tuple[Needed, ...] = field(default=(), compare=False)
+    resolved: Resolved | None = None
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.keep <= 1.0:
@@ -129,7 +160,7 @@ class Window:
 
     @property
     def reads(self) -> tuple[str, ...]:
-        return () if self.column is None else (self.column,)
+        return () if self.resolved is None or self.resolved.column is None else (self.resolved.column,)
 
     @property
     def named(self) -> str:
@@ -138,9 +169,11 @@ class Window:
     def content(self) -> Any:
         fates = {name: fate.to_dict() for name, fate in self.fates.items()}
         content = {"fates": fates, "keep": self.keep, **({"cells": list(self.cells)} if self.cells else {})}
+        content |= {} if self.resolved is None else {"resolved": self.resolved.to_dict()}
         return content if self.of is None else {**content, "of": self.of}
 
     @classmethod
     def from_content(cls, content: Any) -> Window:
         fates = {name: Fate.from_dict(each) for name, each in content["fates"].items()}
-        return cls(fates, content["keep"], content.get("of"), cells=tuple(content.get("cells", ())))
+        resolved = Resolved.from_dict(content["resolved"]) if "resolved" in content else None
+        return cls(fates, content["keep"], content.get("of"), tuple(content.get("cells", ())), resolved)

@@ -1,4 +1,4 @@
-"""Window drops of a plan, made ready for one batch: which event times are needed, from where the batch begins on.
+"""Window drops of a plan, resolved for one batch: which event times are needed, from where the batch begins on.
 
 Watermark and newest event time are known before a batch and the same when it is repeated. Outside of what is worked out
 every row is needed: that is always right, for what decides is the fate of results. So the first batch of a run drops
@@ -16,9 +16,11 @@ from dataclasses import replace
 import numpy as np
 
 from jettison.errors import PlanError
+from jettison.network.event_time.lookahead import Sight
 from jettison.network.event_time.watermarks import BatchMarks
+from jettison.network.graph import Graph
 from jettison.plan.drops.kind import Drop
-from jettison.plan.drops.window import Fate, Window
+from jettison.plan.drops.window import Fate, Resolved, Window
 from jettison.plan.plan import Plan
 from jettison.plan.windows.fates import Segment, kept
 from jettison.plan.windows.group_gaps import column_at
@@ -31,42 +33,85 @@ _MOST_GRANULES = 32_768
 _MOST_CLOSING = 100_000
 
 
-def for_batch(arcs: WindowArcs, plan: Plan, marks: BatchMarks, sight_us: int | None = None) -> Plan:
-    """The plan with what its window drops need in this batch; inputs that need everything are whole.
+class WindowDropResolver:
+    """Resolves the window drops of one run, batch by batch: what it remembers is how far batches have got."""
 
-    Inner arcs on which everything stays keep a drop that lets all pass, so that what passes is counted. `sight_us` is
-    how far event times may get in this batch; None where nobody knows.
+    def __init__(self, graph: Graph) -> None:
+        self._arcs = WindowArcs(graph)
+        self._sight = Sight()
+
+    def resolve(self, plan: Plan, marks: BatchMarks | None, rows: int) -> Plan:
+        """The plan of a batch of so many rows, resolved; one that was logged so stays as it is. Call it for every
+        batch. `marks` are None where there are no windows of time."""
+        if marks is None:
+            return plan
+        ahead_us = self._sight.before(marks.newest_us, rows)
+        if self._arcs.graph.stream_joins or marks.apart:  # one stream may be far ahead of what another has reached
+            ahead_us = None
+        return plan if is_resolved(plan) else resolve_window_drops(self._arcs, plan, marks, ahead_us)
+
+
+def resolve_window_drops(arcs: WindowArcs, plan: Plan, marks: BatchMarks, ahead_us: int | None = None) -> Plan:
+    """The plan with what its window drops do in the batch that begins at these marks. A pure function, applied before
+    a plan is logged: a batch that is repeated obeys what the log says.
+
+    `ahead_us` is how far event times may get in this batch; None where nobody knows.
     """
     if not plan.fates:
         return plan
     arcs.check(plan)
     drops: dict[str, Drop] = {}
     for arc, drop in plan.drops.items():
-        if not isinstance(drop, Window) or (drop.of is not None and not drop.fates):
-            drops[arc] = drop
-        elif drop.of is not None:
-            drops[arc] = (
-                replace(drop, fates={}) if _keeps_all(drop.fates[drop.of], drop.of, marks) else _told(arcs, arc, drop)
-            )
+        if isinstance(drop, Window) and drop.fates:
+            by_fate = drop.of is not None
+            found = _results(arcs, arc, drop, marks) if by_fate else _early(arcs, arc, drop, marks, ahead_us)
+            drops[arc] = replace(drop, resolved=found)
         else:
-            made = _early(arcs, arc, drop, marks, sight_us)
-            if made is not None:
-                drops[arc] = made
-            elif ">" in arc:
-                drops[arc] = drop
+            drops[arc] = drop
     return replace(plan, drops=drops)
 
 
-def _told(arcs: WindowArcs, arc: str, drop: Window) -> Window:
-    """The drop of results with the column by which groups are told apart."""
+def is_resolved(plan: Plan) -> bool:
+    """Whether a plan says of all window drops what they do in its batch; logs of earlier versions do not."""
+    drops = [drop for drop in plan.drops.values() if isinstance(drop, Window)]
+    return all(drop.resolved is not None or not drop.fates for drop in drops)
+
+
+def unresolved(plan: Plan) -> Plan:
+    """The plan as the control loop has it, for any batch."""
+    if not any(isinstance(drop, Window) for drop in plan.drops.values()):
+        return plan
+    drops = {
+        arc: replace(drop, resolved=None) if isinstance(drop, Window) else drop for arc, drop in plan.drops.items()
+    }
+    return replace(plan, drops=drops)
+
+
+def without_idle(plan: Plan) -> Plan:
+    """The plan without window drops at inputs that let everything pass: there every row is whole, and nothing is
+    judged. Inner arcs keep theirs, so that what passes is counted."""
+    idle = {arc for arc, drop in plan.drops.items() if ">" not in arc and _is_idle(drop)}
+    return replace(plan, drops={arc: drop for arc, drop in plan.drops.items() if arc not in idle}) if idle else plan
+
+
+def _is_idle(drop: Drop) -> bool:
+    return isinstance(drop, Window) and drop.resolved is not None and drop.resolved.everything
+
+
+def _results(arcs: WindowArcs, arc: str, drop: Window, marks: BatchMarks) -> Resolved:
+    """What a drop of results does: with the column by which groups are told apart, unless all windows are kept."""
+    assert drop.of is not None
+    if _keeps_all(drop.fates[drop.of], drop.of, marks):
+        return Resolved(everything=True)
     column = _column(arcs, arc, drop.fates)
     if column is None and any(fate.apart for fate in drop.fates.values()):
         raise PlanError(f"window drop on {arc!r}: what groups are told apart by is not there.")
-    return replace(drop, column=column)
+    return Resolved(column=column)
 
 
-def _early(arcs: WindowArcs, arc: str, drop: Window, marks: BatchMarks, sight_us: int | None) -> Window | None:
-    """The drop with what it needs; None where that is everything."""
+def _early(arcs: WindowArcs, arc: str, drop: Window, marks: BatchMarks, ahead_us: int | None) -> Resolved:
+    """What a drop above aggregates does: which event times are needed."""
+    everything = Resolved(everything=True)
     apart = [fate.apart for fate in drop.fates.values() if fate.apart is not None]
     parts: list[Needed] = []
     known: dict[tuple[tuple[Segment, ...], ...], Needed | None] = {}
@@ -74,18 +119,18 @@ def _early(arcs: WindowArcs, arc: str, drop: Window, marks: BatchMarks, sight_us
         fates = {name: fate.within(cell) if fate.apart else fate for name, fate in drop.fates.items()}
         lists = tuple(fate.schedule.segments for fate in fates.values())
         if lists not in known:
-            known[lists] = _needed(arcs, arc, fates, marks, sight_us)
+            known[lists] = _needed(arcs, arc, fates, marks, ahead_us)
         needed = known[lists]
         if needed is None:
-            return None
+            return everything
         parts.append(needed)
     column = _column(arcs, arc, drop.fates) if len({each.kind for each in apart}) == 1 else None
     if column is None:  # who cannot tell groups apart keeps what any of them needs
         needed = together(parts)
-        return None if _all_pass(arcs, arc, needed, marks) else replace(drop, needed=needed)
+        return everything if _all_pass(arcs, arc, needed, marks) else Resolved(needed=needed)
     if all(_all_pass(arcs, arc, each, marks) for each in parts):
-        return None
-    return replace(drop, needed=replace(parts[0], sure_us=(0, 0)), parts=tuple(parts), column=column)
+        return everything
+    return Resolved(needed=replace(parts[0], sure_us=(0, 0)), parts=tuple(parts), column=column)
 
 
 def _column(arcs: WindowArcs, arc: str, fates: Mapping[str, Fate]) -> str | None:
@@ -96,7 +141,7 @@ def _column(arcs: WindowArcs, arc: str, fates: Mapping[str, Fate]) -> str | None
 
 
 def _needed(
-    arcs: WindowArcs, arc: str, fates: Mapping[str, Fate], marks: BatchMarks, sight_us: int | None
+    arcs: WindowArcs, arc: str, fates: Mapping[str, Fate], marks: BatchMarks, ahead_us: int | None
 ) -> Needed | None:
     below = arcs.below(arc)
     firsts = [marks.late_before_us(each.name) for each in below]
@@ -106,7 +151,7 @@ def _needed(
         return None
     granule_us = arcs.granule_us(arc)
     low_us = min(known) // granule_us * granule_us
-    ahead = _MOST_AHEAD if sight_us is None else min(_MOST_AHEAD, sight_us // granule_us + 1)
+    ahead = _MOST_AHEAD if ahead_us is None else min(_MOST_AHEAD, ahead_us // granule_us + 1)
     count = min(_MOST_GRANULES, max(0, (newest_us - low_us) // granule_us) + ahead)
     high_us = low_us + count * granule_us
     return needed_bits(arcs.needs(arc, fates, low_us, high_us), low_us, high_us, granule_us, newest_us)

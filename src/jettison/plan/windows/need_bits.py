@@ -9,10 +9,13 @@ which everything is needed stands apart: two comparisons are cheaper than to loo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import zlib
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
+from typing import Any
 
 import numpy as np
 
@@ -38,6 +41,30 @@ class Needed:
     granule_us: int
     words: tuple[int, ...]
     sure_us: tuple[int, int] = (0, 0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it is logged: bits are packed, for there may be tens of thousands of them. Schedules repeat themselves,
+        so 32,768 bits take 100 to 5,500 characters."""
+        size = (self.high_us - self.low_us) // self.granule_us
+        bits = sum(word << (WORD_BITS * number) for number, word in enumerate(self.words))
+        packed = zlib.compress(bits.to_bytes(-(-size // 8), "little"))
+        content = {"low_us": self.low_us, "granule_us": self.granule_us, "size": size}
+        return {**content, "sure_us": list(self.sure_us), "bits": b64encode(packed).decode()}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Needed:
+        """What `to_dict` gives.
+
+        >>> some = needed_bits(((0, 20), (40, 50)), low_us=0, high_us=60, granule_us=10, now_us=25)
+        >>> Needed.from_dict(some.to_dict()) == some
+        True
+        """
+        low_us, granule_us, size = content["low_us"], content["granule_us"], content["size"]
+        bits = int.from_bytes(zlib.decompress(b64decode(content["bits"])), "little")
+        whole = (1 << WORD_BITS) - 1
+        words = tuple(bits >> (WORD_BITS * number) & whole for number in range(-(-size // WORD_BITS)))
+        first_us, last_us = content["sure_us"]
+        return cls(low_us, low_us + size * granule_us, granule_us, words, (first_us, last_us))
 
     @property
     def everything(self) -> bool:

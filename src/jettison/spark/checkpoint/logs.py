@@ -16,35 +16,32 @@ from jettison.spark.checkpoint.batch_files import BatchFiles
 from jettison.spark.checkpoint.run_clock import RunClock
 from jettison.spark.checkpoint.sealed import damaged
 from jettison.spark.checkpoint.small_files import Folder
-from jettison.spark.read.offsets import Offsets
+from jettison.statistics.records import Records
 from jettison.statistics.samples import BatchSample
 
 
 @dataclass(frozen=True)
 class Logged:
-    """A plan as it was logged, with the rows that it was made for and the offsets up to which each source was read.
-
-    Of Kafka, by source: records that were gone, the topics' identities, the range that was read where it was not
-    Spark's own (a topic made anew, records passed over), how many records were passed over unread, and how many of
-    those were stale. `would` is the plan of a dry run, which is not obeyed.
+    """A plan as it was logged and is obeyed, with the records that it was made for and the offsets up to which each
+    source was read. `would` is the plan of a dry run, which is not obeyed.
     """
 
     batch: int
     plan: Plan
-    rows: Mapping[str, int]
+    records: Records
     offsets: tuple[str, ...] = ()
-    gone: Mapping[str, int] = field(default_factory=dict)
-    ids: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    begins: Mapping[str, Offsets] = field(default_factory=dict)
-    ends: Mapping[str, Offsets] = field(default_factory=dict)
-    skipped: Mapping[str, int] = field(default_factory=dict)
-    stale: Mapping[str, int] = field(default_factory=dict)
     would: Plan | None = None
     network: str = ""
     """The identity of the network that it was made for; plans from before that was written have none."""
     careful: bool = False
     """Whether rows on which expressions fail were being rejected already: a repeated batch rejects the same ones."""
+    keeps_state: bool = False
+    """Whether its network has windows or joins of streams, which keep state."""
+    rows_per_s: Mapping[str, float] = field(default_factory=dict)
+    """Arrival rates by source, of a run that does not learn: after a restart it goes on with them."""
 
+
+_OF_KAFKA = ("gone", "ids", "begins", "ends", "skipped", "stale")
 
 _RESTORE_PLAN = (
     "Restore it from a copy, or start with a new checkpoint; if nothing of batch {batch} was written yet, delete it "
@@ -63,13 +60,12 @@ class PlanLog:
         self.files = BatchFiles(folder, "plans", "the plan", _RESTORE_PLAN)
 
     def write(self, logged: Logged) -> None:
-        content = {"batch": logged.batch, "rows": dict(logged.rows), "plan": logged.plan.to_dict()}
+        content = {"batch": logged.batch, "rows": dict(logged.records.rows), "plan": logged.plan.to_dict()}
         content["offsets"] = list(logged.offsets)
         content |= {"network": logged.network} if logged.network else {}
-        content |= {"careful": True} if logged.careful else {}
-        kafka = {"gone": logged.gone, "ids": logged.ids, "begins": logged.begins, "ends": logged.ends}
-        kafka |= {"skipped": logged.skipped, "stale": logged.stale}
-        content |= {name: value for name, value in kafka.items() if value}
+        content |= {name: True for name in ("careful", "keeps_state") if getattr(logged, name)}
+        content |= {name: value for name in _OF_KAFKA if (value := getattr(logged.records, name))}
+        content |= {"rows_per_s": dict(logged.rows_per_s)} if logged.rows_per_s else {}
         if logged.would is not None:
             content["would"] = logged.would.to_dict()
         self.files.write(logged.batch, content)
@@ -79,12 +75,20 @@ class PlanLog:
         if content is None:
             return None
         try:
-            kafka = {name: content.get(name, {}) for name in ("gone", "ids", "begins", "ends", "skipped", "stale")}
+            records = Records(content["rows"], **{name: content.get(name, {}) for name in _OF_KAFKA})
             plan, offsets = Plan.from_dict(content["plan"]), tuple(content["offsets"])
             would = None if "would" not in content else Plan.from_dict(content["would"])
-            network, careful = content.get("network", ""), bool(content.get("careful", False))
+            careful, keeps_state = (bool(content.get(name, False)) for name in ("careful", "keeps_state"))
             return Logged(
-                content["batch"], plan, content["rows"], offsets, **kafka, would=would, network=network, careful=careful
+                content["batch"],
+                plan,
+                records,
+                offsets,
+                would=would,
+                network=content.get("network", ""),
+                careful=careful,
+                keeps_state=keeps_state,
+                rows_per_s=content.get("rows_per_s", {}),
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             remedy = _RESTORE_PLAN.format(batch=batch)
@@ -110,6 +114,11 @@ class Ledger:
     def write(self, batch: int, entries: list[dict[str, Any]]) -> None:
         self.files.write(batch, {"batch": batch, "at_ms": round(self.clock.now_ms()), "entries": entries})
 
+    def rows(self) -> list[tuple[Any, ...]]:
+        """All entries, as COLUMNS says."""
+        filled = ({"rows_would_shed": 0, **entry, "plan_row": float(entry["plan_row"])} for entry in self.entries())
+        return [tuple(entry[name] for name in self.NAMES) for entry in filled]
+
     def entries(self) -> Iterator[dict[str, Any]]:
         for _, content in self.files.contents():
             yield from content if isinstance(content, list) else content["entries"]
@@ -117,21 +126,7 @@ class Ledger:
 
 def shed_entries(sample: BatchSample, plan: Plan, would: Plan | None = None) -> list[dict[str, Any]]:
     """The ledger's rows of one batch; `would` is the plan of a dry run."""
-    entries = [
-        {
-            "batch": sample.batch,
-            "arc": arc,
-            "rows_in": rows,
-            "rows_shed": rows - kept,
-            "reason": reason_on(plan, arc) if rows > kept else "",
-            "plan_row": plan.row,
-        }
-        for arc, (rows, kept) in sample.arcs.items()
-    ]
-    for arc, (rows, shed) in sample.would.items():
-        reason, row = ("", 0.0) if would is None else (f"dry run: {reason_on(would, arc)}", would.row)
-        entry = {"batch": sample.batch, "arc": arc, "rows_in": rows, "rows_shed": 0, "reason": reason}
-        entries.append({**entry, "plan_row": row, "rows_would_shed": shed})
+    entries = [_arc_entry(sample, plan, arc, would) for arc in dict.fromkeys((*sample.arcs, *sample.would))]
     for source, count in sample.rejected.items():
         if count:
             rejected = {"rows_in": sample.rows_in[source], "rows_shed": count, "reason": "does not parse"}
@@ -149,3 +144,16 @@ def shed_entries(sample: BatchSample, plan: Plan, would: Plan | None = None) -> 
         lost = {"rows_in": sample.rows_in[source] + count, "rows_shed": count, "reason": "gone before it was read"}
         entries.append({"batch": sample.batch, "arc": source, **lost, "plan_row": plan.row})
     return entries
+
+
+def _arc_entry(sample: BatchSample, plan: Plan, arc: str, would: Plan | None) -> dict[str, Any]:
+    """What reached an arc, what was shed there, and in a dry run what would have been: one row for both."""
+    rows, kept = sample.arcs.get(arc, (0, 0))
+    reason = reason_on(plan, arc) if rows > kept else ""
+    entry = {"batch": sample.batch, "arc": arc, "rows_in": rows, "rows_shed": rows - kept, "reason": reason}
+    if arc not in sample.would:
+        return {**entry, "plan_row": plan.row}
+    reached, shed = sample.would[arc]
+    planned = ("", 0.0) if would is None else (f"dry run: {reason_on(would, arc)}", would.row)
+    entry |= {"rows_in": rows if arc in sample.arcs else reached, "reason": reason or planned[0]}
+    return {**entry, "plan_row": planned[1], "rows_would_shed": shed}

@@ -3,8 +3,9 @@
 checkpoint/spark/metadata     the identity of the query
 checkpoint/spark/offsets/7    up to where batch 7 reads its sources: "v1", a line of JSON, a line for each source
 checkpoint/spark/commits/7    written when batch 7 has ended: "v1", a line of JSON
+checkpoint/spark/sources/0/7  files that source 0 has found: "v1", a line of JSON for each; 9.compact has all up to then
 
-Only the identity and the newest record of each kind are read, however old the run is.
+Only what Spark itself reads at a start is read, however old the run is.
 """
 
 from __future__ import annotations
@@ -22,15 +23,49 @@ _REMEDY = "Restore it from a copy, or start with a new checkpoint."
 
 
 def check_spark_files(folder: Folder) -> None:
-    """Refuse a checkpoint of Spark's whose identity or newest records cannot be read."""
+    """Refuse a checkpoint of Spark's whose identity or newest records cannot be read: of offsets the newest two, from
+    and up to which the last batch reads, and of files all that were found since Spark last wrote them into one list."""
     offsets = _newest(folder, "offsets")
     if offsets is None:  # nothing has run yet
         return
     _check(folder, "metadata", "the identity of the query", _identity_fault(folder))
-    _check(folder, f"offsets/{offsets}", f"the offsets of batch {offsets}", _log_fault(folder, f"offsets/{offsets}", 3))
+    for batch in range(max(0, offsets - 1), offsets + 1):
+        _check(folder, f"offsets/{batch}", f"the offsets of batch {batch}", _log_fault(folder, f"offsets/{batch}", 3))
     commits = _newest(folder, "commits")
     if commits is not None:
         _check(folder, f"commits/{commits}", f"the end of batch {commits}", _log_fault(folder, f"commits/{commits}", 2))
+    ends = (folder.read(f"offsets/{offsets}") or "").splitlines()[2:]
+    for index, end in enumerate(ends):
+        found = _json(end)
+        if isinstance(found, dict) and set(found) == {"logOffset"}:
+            _check_files(folder, index, int(found["logOffset"]))
+
+
+def _check_files(folder: Folder, index: int, last: int) -> None:
+    """Check which files a source has found, up to number `last`."""
+    below = f"sources/{index}"
+    names = set(folder.names(below))
+    lists = [int(name.removesuffix(".compact")) for name in names if name.removesuffix(".compact").isdigit()]
+    whole = max((each for each in lists if f"{each}.compact" in names), default=-1)
+    needed = [f"{whole}.compact"] if whole >= 0 else []
+    needed += [str(each) for each in range(whole + 1, max([last, *lists]) + 1)]
+    for name in needed:
+        fault = _list_fault(folder, f"{below}/{name}")
+        _check(folder, f"{below}/{name}", f"the files that source {index} has found", fault)
+
+
+def _list_fault(folder: Folder, name: str) -> str | None:
+    try:
+        text = folder.read(name)
+    except ValueError:
+        return "is damaged (it is no text)"
+    if text is None:
+        return "is gone"
+    lines = text.lstrip("\0").splitlines()
+    if not lines or not _VERSION.fullmatch(lines[0].strip()):
+        return "is damaged (its first line is no version)"
+    entries = lines[-1:] if name.endswith(".compact") else lines[1:]  # the whole list may be long
+    return None if all(isinstance(_json(each), dict) for each in entries) else "is damaged (a line is no JSON)"
 
 
 def _newest(folder: Folder, below: str) -> int | None:
@@ -79,9 +114,12 @@ def checksum_fault(text: str) -> CheckpointError | None:
 
 def _log_fault(folder: Folder, name: str, least_lines: int) -> str | None:
     try:
-        lines = (folder.read(name) or "").splitlines()
+        text = folder.read(name)
     except ValueError:  # no text at all
         return "is damaged (it is no text)"
+    if text is None:
+        return "is gone"
+    lines = text.splitlines()
     if not lines or not _VERSION.fullmatch(lines[0].strip()):
         return "is damaged (its first line is no version)"
     if len(lines) < least_lines:

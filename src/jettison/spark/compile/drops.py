@@ -22,7 +22,7 @@ from jettison.plan.drops.kind import Drop
 from jettison.plan.drops.random import Random
 from jettison.plan.drops.semantic import Semantic
 from jettison.plan.drops.stratified import Stratified
-from jettison.plan.drops.window import Cells, Fate, Window
+from jettison.plan.drops.window import Cells, Fate, Resolved, Window
 from jettison.plan.plan import Plan
 from jettison.plan.windows.even_spacing import UNIT
 from jettison.plan.windows.fates import BEGINNING, BITS, Segment
@@ -229,22 +229,26 @@ def is_needed(drop: Window, time: str = TIME, column: Callable[[str], str] = quo
     array for each kind of cell, and the number of the kind for every cell.
     """
     moment = f"unix_micros(CAST({time} AS timestamp))"
-    value = None if drop.column is None else column(drop.column)
+    resolved = drop.resolved or Resolved()
+    if resolved.everything:
+        return ALL
+    value = None if resolved.column is None else column(resolved.column)
     if drop.of is not None:
         fate = drop.fates.get(drop.of)
         return ALL if fate is None else is_kept(fate, START if fate.counts_rows else moment, value)
-    if drop.needed is None:
+    needed = resolved.needed
+    if needed is None:
         return ALL
-    edges = (drop.needed.low_us, drop.needed.high_us, *drop.needed.sure_us)
+    edges = (needed.low_us, needed.high_us, *needed.sure_us)
     low, high, sure, until = (changing(f"{edge}L", moment) for edge in edges)
     # of times at the ends of their type neither the difference nor the word's number is there: they are needed
-    granule = f"(try_subtract({moment}, {low}) div {drop.needed.granule_us}L)"
+    granule = f"(try_subtract({moment}, {low}) div {needed.granule_us}L)"
     cells = next((each.apart for each in drop.fates.values() if each.apart is not None), None)
-    if value is not None and cells is not None and drop.parts:
-        kinds, words = _kinds(cells, value, [_words(each) for each in drop.parts])
+    if value is not None and cells is not None and resolved.parts:
+        kinds, words = _kinds(cells, value, [_words(each) for each in resolved.parts])
         words = f"get({words}, {kinds})"
     else:
-        words = _words(drop.needed)
+        words = _words(needed)
     word = f"get({words}, try_cast({granule} div {WORD_BITS}L AS int))"
     bit = f"shiftright({word}, int({granule} % {WORD_BITS}L)) & 1L"
     judged = f"coalesce({moment} < {low} OR {moment} >= {high} OR ({bit}) = 1L, true)"

@@ -17,10 +17,11 @@ from jettison.network.operators import Source
 from jettison.network.windows.slice_groups import waits_above
 from jettison.plan.counted import counted_shares
 from jettison.plan.plan import Plan
-from jettison.spark.compile.compiler import Compiler, arc_metrics
+from jettison.spark.compile.compiler import Compiler, Scope
 from jettison.spark.compile.drops import ALL, passes
 from jettison.spark.compile.expression_cache import Known
 from jettison.spark.compile.observations import observed_if_at_all
+from jettison.spark.compile.observed_places import arc_metrics
 from jettison.spark.compile.raw_rows import dropped_raw
 from jettison.spark.compile.value_samples import sample_mask, value_sample
 from jettison.statistics.costs import CostModel
@@ -46,7 +47,7 @@ def with_counted_shares(
     if not arcs:
         return plan
     mask = sample_mask(sum(sample.rows_in.values()))
-    compiler = Compiler(graph, raw, plan, tables, known=known, mask=mask)
+    compiler = Compiler(graph, raw, plan, tables, known, Scope(mask=mask))
     counts: dict[str, tuple[int, int]] = {}
     before: dict[str, ValueSample] = {}
     for arc in arcs:

@@ -134,8 +134,7 @@ def _conditions(source: Source, columns: Sequence[str], plan: Plan) -> tuple[lis
     if since_s is not None and source.event_time is not None:
         asked.append(((source.event_time,), is_fresh(since_s, look(source.event_time))))
     if isinstance(drop, Window) and source.event_time is not None:
-        names = (source.event_time, *([] if drop.column is None else [drop.column]))
-        asked.append((names, is_needed(drop, look(source.event_time), look)))
+        asked.append(((source.event_time, *drop.reads), is_needed(drop, look(source.event_time), look)))
     elif drop is not None:
         asked.append((drop.reads, keeps(source.name, drop, look)))
     for names, condition in asked:

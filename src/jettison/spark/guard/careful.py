@@ -1,7 +1,7 @@
 """Expressions of users that throw on some rows: those rows are rejected, and the batch goes on.
 
 In Spark's ANSI mode `1 / x` ends the batch when x is 0, and every repeat of the batch, for ever. So a batch that fails
-by what its rows hold (SQLSTATE 22, a data exception) is repeated with care, and so are all later ones of the run: each
+by what its rows hold (SQLSTATE 22, a data exception) is repeated with care, and so are later ones (`care_period`): each
 operator's expressions are tried on every row first. Rows on which one throws are counted and rejected at that operator,
 the others are computed as before. While no row is bad this costs nothing. Aggregates of event time share their rows:
 there an argument that throws is null, so that the row is lost to nobody else.
@@ -83,7 +83,7 @@ def with_care(known: Known, work: Callable[[], T], say: Callable[[str], None]) -
             raise
         known.careful = True
         inner = error.__cause__ if isinstance(error, JettisonError) and error.__cause__ is not None else error
-        say(f"an expression fails on some rows ({reason_of(inner)}): from now on such rows are rejected")
+        say(f"an expression fails on some rows ({reason_of(inner)}): such rows are rejected now")
         return work()
 
 

@@ -22,21 +22,27 @@ _MOST_FILES = 100  # one after another: with more, a job is faster
 
 def footer_rows(spark: SparkSession, folder: Folder, index: int, start: Any, end: Any) -> int | None:
     """Rows between two offsets of the source with this index; None where it does not read parquet files, or many."""
+    paths = files_between(folder, index, start, end, _MOST_FILES)
+    if paths is None or not all(path.endswith(".parquet") for path in paths):
+        return None
+    try:
+        return sum(_rows(spark, path) for path in paths)
+    except (Py4JJavaError, ArrowException, OSError):  # what cannot be read is told by the batch itself
+        return None
+
+
+def files_between(folder: Folder, index: int, start: Any, end: Any, most: int | None = None) -> list[str] | None:
+    """The files between two offsets of the source with this index; None where it reads none, or more than `most`."""
     if not isinstance(end, dict) or set(end) != {"logOffset"}:
         return None
     first = start["logOffset"] + 1 if isinstance(start, dict) and "logOffset" in start else 0
     paths: list[str] = []
     for number in range(first, end["logOffset"] + 1):
         found = _files(folder, index, number)
-        if found is None or len(paths) + len(found) > _MOST_FILES:
+        if found is None or (most is not None and len(paths) + len(found) > most):
             return None
         paths += found
-    if not all(path.endswith(".parquet") for path in paths):
-        return None
-    try:
-        return sum(_rows(spark, path) for path in paths)
-    except (Py4JJavaError, ArrowException, OSError):  # what cannot be read is told by the batch itself
-        return None
+    return paths
 
 
 def _files(folder: Folder, index: int, number: int) -> list[str] | None:

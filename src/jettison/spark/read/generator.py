@@ -25,9 +25,9 @@ from pyspark.sql.types import DoubleType, IntegerType, LongType, StringType, Str
 
 from jettison.errors import NetworkError
 from jettison.network.calls import checked_call
+from jettison.spark.connect import refuse_connect
 from jettison.spark.read.generator_columns import record_batches
 from jettison.spark.read.generator_options import GeneratorOptions
-from jettison.spark.run.connect import refuse_connect
 from jettison.synthetic.fields import Field, fields_to_dict
 from jettison.synthetic.rates import Rate
 

@@ -14,7 +14,7 @@ from jettison.network.columns.schema import quoted
 from jettison.network.kafka import Kafka
 from jettison.spark.compile.drops import KEY, RECORD
 from jettison.spark.read.jars import coordinates
-from jettison.spark.read.offsets import Offsets
+from jettison.statistics.records import Offsets
 
 
 def read_stream(spark: SparkSession, topic: Kafka) -> DataFrame:

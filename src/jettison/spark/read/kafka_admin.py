@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 from jettison.errors import StartError
 from jettison.network.kafka import Kafka
 from jettison.spark.error_text import reason_of
-from jettison.spark.read.offsets import Offsets
 from jettison.statistics.arrival import Arrivals, TopicSample
+from jettison.statistics.records import Offsets
 
 _log = logging.getLogger("jettison")
 

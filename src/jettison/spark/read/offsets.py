@@ -7,14 +7,11 @@ the answer is None, and the rows are counted.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from jettison.spark.checkpoint.small_files import Folder
-
-Offsets = Mapping[str, Mapping[str, int]]
-"""Topic, partition, offset: as Spark writes Kafka's offsets in JSON."""
+from jettison.statistics.records import Offsets
 
 
 def end_offsets(folder: Folder, batch: int) -> tuple[str, ...]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from math import ceil
 from typing import Any
 
@@ -11,53 +12,19 @@ from pyspark.sql import DataFrame, SparkSession
 
 from jettison.errors import SourceError
 from jettison.network.graph import Graph
-from jettison.plan.plan import Plan
-from jettison.plan.reasons import READING
 from jettison.spark.checkpoint.checkpoint import Checkpoint
 from jettison.spark.checkpoint.logs import Logged
+from jettison.spark.job_descriptions import part as described_part
 from jettison.spark.read.footers import footer_rows
 from jettison.spark.read.kafka import hint, read_between
 from jettison.spark.read.kafka_admin import Watch
-from jettison.spark.read.offsets import KafkaBatch, Offsets, batch_offsets, is_kafka, kafka_batch, rows_between
+from jettison.spark.read.offsets import KafkaBatch, batch_offsets, is_kafka, kafka_batch, rows_between
 from jettison.spark.read.stream import count_rows
-from jettison.spark.run.job_descriptions import part as described_part
+from jettison.spark.read.vanished_files import vanished_files
 from jettison.statistics.arrival import TopicSample
+from jettison.statistics.records import Offsets, Records
 
-
-@dataclass(frozen=True)
-class Reading:
-    """Rows by source. Of Kafka, by source: records that are gone, the topics' identities, the range that is read where
-    that is not Spark's own, and how many records are passed over unread, of those how many because they are stale.
-    """
-
-    rows: Mapping[str, int]
-    gone: Mapping[str, int] = field(default_factory=dict)
-    ids: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    begins: Mapping[str, Offsets] = field(default_factory=dict)
-    ends: Mapping[str, Offsets] = field(default_factory=dict)
-    skipped: Mapping[str, int] = field(default_factory=dict)
-    stale: Mapping[str, int] = field(default_factory=dict)
-
-
-def of_what_was_read(graph: Graph, plan: Plan, reading: Reading, why: str = READING) -> Plan:
-    """The plan with the shares that outputs get of what arrived, records passed over unread included.
-
-    Those that were stale are worth nothing. `why` is the reason where nothing else is dropped.
-    """
-    if not any(reading.skipped.values()):
-        return plan
-    delivered, worth = {}, {}
-    for output in graph.outputs:
-        above = [source.name for source in graph.sources if output.name in graph.outputs_below(source.name)]
-        read = sum(reading.rows[name] for name in above)
-        arrived = read + sum(reading.skipped.get(name, 0) for name in above)
-        fresh = arrived - sum(reading.stale.get(name, 0) for name in above)
-        share = plan.delivered.get(output.name, 1.0)
-        delivered[output.name] = share * read / arrived if arrived else share
-        if output.name in plan.worth or fresh < arrived:
-            worth[output.name] = plan.worth.get(output.name, share) * (read / fresh if fresh else 1.0)
-    why = "stale" if reading.stale == reading.skipped else why
-    return replace(plan, delivered=delivered, worth=worth, reason=plan.reason if plan.sheds else why)
+_log = logging.getLogger("jettison")
 
 
 class Reader:
@@ -86,11 +53,11 @@ class Reader:
         for watch in self._watches.values():
             watch.close()
 
-    def size(self, frame: DataFrame, batch: int) -> Reading:
+    def size(self, frame: DataFrame, batch: int) -> Records:
         """What a batch will read: from offsets where they count rows, else by a job."""
         offsets = self._offsets(batch)
         if offsets is None:
-            return Reading(self._counted(frame))
+            return Records(self._counted(frame))
         found = {name: self._kafka(name, batch, *offsets[name]) for name in self._topics}
         rows = {name: self._rows(index, *each) for index, (name, each) in enumerate(offsets.items()) if self._countable}
         rows |= {name: each.rows[name] for name, each in found.items() if each is not None}
@@ -101,7 +68,7 @@ class Reader:
                 **{name: count for name, count in rows.items() if count is not None},
             }
         known = [each for each in found.values() if each is not None]
-        return Reading({name: rows[name] or 0 for name in names}, **_merged(known))
+        return Records({name: rows[name] or 0 for name in names}, **_merged(known))
 
     def _counted(self, frame: DataFrame) -> dict[str, int]:
         with described_part(self._spark, "counting rows"):
@@ -114,22 +81,22 @@ class Reader:
             return counted
         return footer_rows(self._spark, self._checkpoint.spark_folder, index, start, end)
 
-    def skipping(self, reading: Reading, share: float, names: frozenset[str], batch: int) -> Reading:
+    def skipping(self, records: Records, share: float, names: frozenset[str], batch: int) -> Records:
         """The same batch with only the newest `share` of each partition read; the rest is passed over."""
         for name in names:
-            whole = self._range(reading, name, batch)
+            whole = self._range(records, name, batch)
             if whole is not None:
                 left = {
                     topic: {number: whole.ends[topic][number] - ceil(share * size) for number, size in sizes.items()}
                     for topic, sizes in whole.sizes.items()
                 }
-                reading = self._from(reading, name, left, whole)
-        return reading
+                records = self._from(records, name, left, whole)
+        return records
 
-    def skipping_stale(self, reading: Reading, younger_s: Mapping[str, float], batch: int) -> Reading:
+    def skipping_stale(self, records: Records, younger_s: Mapping[str, float], batch: int) -> Records:
         """The same batch without the records that came before these moments, by source: they are passed over unread."""
         for name, moment_s in younger_s.items():
-            whole = self._range(reading, name, batch)
+            whole = self._range(records, name, batch)
             wanted = None if whole is None else self._watches[name].since(moment_s, whole.ends)
             if whole is None or wanted is None:
                 continue
@@ -139,37 +106,39 @@ class Reader:
                 }
                 for topic, ends in whole.ends.items()
             }
-            fewer = self._from(reading, name, left, whole)
-            if fewer.rows[name] < reading.rows[name]:
-                stale = reading.rows[name] - fewer.rows[name]
-                reading = replace(fewer, stale={**reading.stale, name: stale})
-        return reading
+            fewer = self._from(records, name, left, whole)
+            if fewer.rows[name] < records.rows[name]:
+                stale = records.rows[name] - fewer.rows[name]
+                records = replace(fewer, stale={**records.stale, name: stale})
+        return records
 
-    def _range(self, reading: Reading, name: str, batch: int) -> KafkaBatch | None:
+    def _range(self, records: Records, name: str, batch: int) -> KafkaBatch | None:
         """What a batch reads of one source; None when nothing has come from there yet."""
         first, last = (self._offsets(batch) or {}).get(name, (None, None))
-        begin, end = reading.begins.get(name, first), reading.ends.get(name, last)
+        begin, end = records.begins.get(name, first), records.ends.get(name, last)
         return kafka_batch(begin, end) if is_kafka(begin) and is_kafka(end) else None
 
-    def _from(self, reading: Reading, name: str, begin: Offsets, whole: KafkaBatch) -> Reading:
+    def _from(self, records: Records, name: str, begin: Offsets, whole: KafkaBatch) -> Records:
         """The same with one source read from later offsets on."""
         left = sum(end - begin[topic][number] for topic, ends in whole.ends.items() for number, end in ends.items())
-        left = min(left, reading.rows[name])
+        left = min(left, records.rows[name])
         return replace(
-            reading,
-            rows={**reading.rows, name: left},
-            begins={**reading.begins, name: begin},
-            ends={**reading.ends, name: whole.ends},
-            skipped={**reading.skipped, name: reading.skipped.get(name, 0) + reading.rows[name] - left},
+            records,
+            rows={**records.rows, name: left},
+            begins={**records.begins, name: begin},
+            ends={**records.ends, name: whole.ends},
+            skipped={**records.skipped, name: records.skipped.get(name, 0) + records.rows[name] - left},
         )
 
-    def again(self, logged: Logged, batch: int) -> Reading:
-        """What a batch that is repeated reads: what it read before, less the records of topics that are others now."""
-        rows, gone = dict(logged.rows), dict(logged.gone)
-        begins, ends = dict(logged.begins), dict(logged.ends)
+    def again(self, logged: Logged, batch: int, frame: DataFrame) -> Records:
+        """What a batch that is repeated reads: what it read before, less the records of topics that are others now, and
+        less the rows of files that have vanished."""
+        before = logged.records
+        rows, gone = dict(before.rows), dict(before.gone)
+        begins, ends = dict(before.begins), dict(before.ends)
         offsets = self._offsets(batch) or {}
         for name, topic in self._topics.items():
-            seen, known = self._watches[name].look(), logged.ids.get(name, {})
+            seen, known = self._watches[name].look(), before.ids.get(name, {})
             others = {} if seen is None else _others(known, seen.ids)
             if not others or name not in offsets:
                 continue
@@ -181,17 +150,44 @@ class Reader:
             gone[name] = gone.get(name, 0) + kafka_batch(begin, missing).rows
             rows[name] = rows.get(name, 0) - kafka_batch(begin, missing).rows
             begins[name], ends[name] = {**begin, **missing}, end  # nothing of them; the next batch finds them anew
-        return Reading(rows, gone, logged.ids, begins, ends, logged.skipped, logged.stale)
+        for name, count in self._vanished(logged, batch, frame).items():
+            gone[name] = gone.get(name, 0) + count
+            rows[name] = rows.get(name, 0) - count
+        return Records(rows, gone, before.ids, begins, ends, before.skipped, before.stale)
 
-    def _kafka(self, name: str, batch: int, spark_start: Any, spark_end: Any) -> Reading | None:
+    def _vanished(self, logged: Logged, batch: int, frame: DataFrame) -> dict[str, int]:
+        """By source that reads files, rows of a batch that are gone with their files since it first ran."""
+        names = [source.name for source in self._graph.sources]
+        folder, found = self._checkpoint.spark_folder, dict[str, list[str]]()
+        for index, (start, end) in enumerate(batch_offsets(folder, batch, len(names)) or ()):
+            files = vanished_files(self._spark, folder, index, start, end)
+            found |= {names[index]: files} if files else {}
+        if not found:
+            return {}
+        left = self._counted(frame)
+        gone = {name: max(0, logged.records.rows.get(name, 0) - left[name]) for name in found}
+        for name, files in found.items():
+            _log.warning(
+                "source %r: %d files of batch %d, which is repeated, are gone, and with them %s of its %s rows "
+                "(%s ...): results are without them",
+                name,
+                len(files),
+                batch,
+                f"{gone[name]:,}",
+                f"{logged.records.rows.get(name, 0):,}",
+                files[0],
+            )
+        return gone
+
+    def _kafka(self, name: str, batch: int, spark_start: Any, spark_end: Any) -> Records | None:
         """What a batch reads of one source on Kafka; None where its offsets cannot be read."""
         if not (is_kafka(spark_start) and is_kafka(spark_end)):
             return None
         why = "up to where it has read, and of which topic, is unknown"
         topic, before = self._topics[name], self._checkpoint.plan_before(batch, why)
         seen = self._watches[name].look(learn=True)
-        known = {} if before is None else before.ids.get(name, {})
-        start = spark_start if before is None else before.ends.get(name, spark_start)
+        known = {} if before is None else before.records.ids.get(name, {})
+        start = spark_start if before is None else before.records.ends.get(name, spark_start)
         ids = known if seen is None else seen.ids
         others = _others(known, ids)
         if seen is None:
@@ -215,13 +211,13 @@ class Reader:
             raise _lost(name, what, batch)
         own = found.ends != spark_end or start != spark_start or bool(found.anew)
         ranges = ({name: found.begins}, {name: found.ends}) if own else ({}, {})
-        return Reading({name: found.rows}, {name: found.gone} if found.gone else {}, {name: ids}, *ranges)
+        return Records({name: found.rows}, {name: found.gone} if found.gone else {}, {name: ids}, *ranges)
 
-    def frames(self, raw: Mapping[str, DataFrame], reading: Reading) -> dict[str, DataFrame]:
+    def frames(self, raw: Mapping[str, DataFrame], records: Records) -> dict[str, DataFrame]:
         """The batch's frames; where the range is not Spark's own, it is read once more."""
         frames = dict(raw)
-        for name, begin in reading.begins.items():
-            frames[name] = read_between(self._spark, self._topics[name], begin, reading.ends[name])
+        for name, begin in records.begins.items():
+            frames[name] = read_between(self._spark, self._topics[name], begin, records.ends[name])
         return frames
 
     def lag(self, batch: int) -> dict[str, TopicSample]:
@@ -251,7 +247,7 @@ def _lost(source: str, what: str, batch: int) -> SourceError:
     return SourceError(f"source {source!r}: {what}. {hint('failOnDataLoss')} Batch {batch} is not committed.")
 
 
-def _merged(readings: Sequence[Reading]) -> dict[str, dict[str, Any]]:
+def _merged(readings: Sequence[Records]) -> dict[str, dict[str, Any]]:
     merged: dict[str, dict[str, Any]] = {"gone": {}, "ids": {}, "begins": {}, "ends": {}}
     for each in readings:
         for name, content in merged.items():

@@ -24,9 +24,9 @@ from jettison.plan.refine.staleness import stale_limits
 from jettison.plan.windows.group_gaps import named_groups
 from jettison.spark.compile.compiler import Compiler
 from jettison.spark.compile.drops import HIDDEN, KEY, RECORD, TIME, literal
+from jettison.spark.connect import refuse_connect
 from jettison.spark.read.kafka import read_stream
 from jettison.spark.read.stream import declared_types
-from jettison.spark.run.connect import refuse_connect
 from jettison.spark.run.operator_code import code_of
 from jettison.spark.state.join_state import Schemas
 from jettison.spark.state.state_kinds import COUNTS, JOIN, TIMES
@@ -161,8 +161,9 @@ def check_compiles(
                 f"arc {arc!r}: what is stale is judged here by event time, which its rows have lost: let functions in "
                 f".apply() before it keep column {TIME!r}, or say the same age for all outputs behind {tail!r}."
             )
-    _check_gaps(spark, graph, compiler.shapes)
-    return Kept(compiler.sides, compiler.shapes, compiler.counts, code_of(graph, compiler.operator), results)
+    alone = compiler.batch_alone
+    _check_gaps(spark, graph, alone.shapes)
+    return Kept(alone.sides, alone.shapes, alone.counts, code_of(graph, compiler.operator), results)
 
 
 def _check_own_names(sources: Mapping[str, DataFrame], tables: Mapping[str, DataFrame]) -> None:

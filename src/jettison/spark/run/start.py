@@ -25,26 +25,26 @@ from jettison.options.moved import MOVED_ARGUMENTS
 from jettison.options.shedding import Shedding
 from jettison.options.trigger import Trigger
 from jettison.plan.windows.decisions import decisions_of
+from jettison.spark.batch.parts import RunOptions, RunParts
+from jettison.spark.batch.runner import BatchRunner
 from jettison.spark.checkpoint.checkpoint import Checkpoint
 from jettison.spark.checkpoint.first_drafts import clear_first_drafts
 from jettison.spark.checkpoint.size import size_of
 from jettison.spark.checkpoint.tidying import DEAD_LETTERS
+from jettison.spark.connect import named_parts, refuse_connect
 from jettison.spark.ending.alive import close_abandoned, remember
 from jettison.spark.ending.closing import Step, close_all
 from jettison.spark.read.reading import Reader
 from jettison.spark.read.stream import check_sources, is_bare
 from jettison.spark.run.arguments import check_arguments
-from jettison.spark.run.batch import BatchRunner
 from jettison.spark.run.checks import Kept, check_compiles, check_keys, check_shared, check_tables, opened
-from jettison.spark.run.connect import named_parts, refuse_connect
 from jettison.spark.run.known_file_systems import check_file_systems
 from jettison.spark.run.run import Run
 from jettison.spark.run.targets import Targets, check_targets
-from jettison.spark.state.count_state import CountState
-from jettison.spark.state.join_state import JoinState
+from jettison.spark.state.opening import open_states
 from jettison.spark.state.presence import Presence
-from jettison.spark.state.slice_state import SliceState
 from jettison.spark.state.state_kinds import check_kinds, remember_kinds
+from jettison.spark.write.batch_jobs import RunSinks
 from jettison.spark.write.empty_results import EmptyResults
 from jettison.spark.write.owners import Owners
 from jettison.spark.write.sinks import ParquetSink
@@ -209,29 +209,22 @@ def _open(asked: Asked, shapes: Kept, profile: Profile | None, folder: Checkpoin
     if slice_groups(presence.graph) != slice_groups(graph):  # aggregates go on to share slices as they did
         shapes = check_compiles(spark, presence.graph, asked.frames, asked.tables)
     graph = presence.graph
-    runner, slices = _runner(asked, graph, shapes, folder, presence)
+    runner = _runner(asked, graph, shapes, folder, presence)
     closing.insert(0, ("closing", runner.close))
     reader = Reader(spark, graph, folder, countable=all(is_bare(frame) for frame in asked.frames.values()))
     closing.insert(0, ("closing", reader.close))
     owners.take()
-    run = Run(
-        spark,
-        graph,
-        runner,
-        reader,
-        asked.tables,
-        asked.settings,
-        folder,
+    options = RunOptions(
         profile,
         asked.costs.shared,
         shown,
         asked.live,
-        slices,
-        notes=presence.notes,
-        catch_up=asked.shedding.catch_up,
+        presence.notes,
+        asked.shedding.catch_up,
         dry_run=asked.shedding.is_dry_run,
         available_now=asked.trigger.available_now,
     )
+    run = Run(RunParts(spark, graph, asked.settings, folder, reader, runner, asked.tables), options)
     for listener in asked.listeners:
         run.add_listener(listener)
     run.begin(asked.frames)
@@ -247,23 +240,16 @@ def _metrics(asked: Asked, folder: Checkpoint) -> Metrics | None:
     return shown
 
 
-def _runner(
-    asked: Asked, graph: Graph, shapes: Kept, folder: Checkpoint, presence: Presence
-) -> tuple[BatchRunner, SliceState | None]:
+def _runner(asked: Asked, graph: Graph, shapes: Kept, folder: Checkpoint, presence: Presence) -> BatchRunner:
     """Who runs batches, with the state of joins and windows."""
     spark, targets = asked.spark, asked.targets
     aside = targets.dead_letters or ParquetSink(f"{folder.path}/{DEAD_LETTERS}")
     folder.tidying.with_dead_letters = targets.dead_letters is None
-    state = (folder.state_folder, folder.state_path)
-    joins = JoinState(spark, *state, shapes.sides, presence) if shapes.sides else None
-    slices = SliceState(spark, graph, *state, shapes.slices, presence) if shapes.slices else None
-    counts = CountState(spark, *state, shapes.counts, presence) if shapes.counts else None
+    states = open_states(spark, graph, folder.state_folder, folder.state_path, shapes, presence)
     remember_kinds(folder.state_folder, shapes.kinds)
-    runner = BatchRunner(
-        spark, graph, targets.outputs, asked.tables, aside, targets.shed, joins, slices, counts, presence
-    )
-    runner.empty = EmptyResults(spark, targets.outputs, shapes.results)
-    return runner, slices
+    empty = EmptyResults(spark, targets.outputs, shapes.results)
+    sinks = RunSinks(graph, targets.outputs, aside, targets.shed, empty)
+    return BatchRunner(spark, graph, asked.tables, sinks, states, presence)
 
 
 def check_skips(graph: Graph, catch_up: str) -> None:

@@ -13,7 +13,7 @@ checkpoint/state/<aggregate>/7-m0     those of all batches before 7, merged
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from typing import Any
 
@@ -21,15 +21,18 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from jettison.network.event_time import join_retention
-from jettison.network.operators import CountAggregate
+from jettison.network.graph import arc_name
+from jettison.network.operators import Operator
 from jettison.spark.checkpoint.small_files import Folder
+from jettison.spark.compile.arriving import Arriving
 from jettison.spark.compile.observations import observed
+from jettison.spark.state.operator_state import OpenedBatch, Progress, StateMeasured
 from jettison.spark.state.presence import Presence
 from jettison.spark.state.slice_log import SlicePart, SliceRecord, check_shape
 from jettison.spark.state.slice_store import Failing, SliceStore, explained
 from jettison.spark.windows.count_slices import CountShape, closes, live, results, sliced
 from jettison.spark.windows.slices import SLICE
-from jettison.statistics.samples import FailedWindows
+from jettison.statistics.samples import FailedWindows, Measured
 
 _FEW_ROWS = 20_000
 _MUCH_MORE = 2
@@ -67,13 +70,17 @@ class CountState:
         self._checked.add(name)
         return record
 
-    def of_batch(self, batch: int, session: SparkSession) -> BatchCounts:
+    @property
+    def operators(self) -> frozenset[str]:
+        return frozenset(self.shapes)
+
+    def open(self, batch: OpenedBatch) -> BatchCounts:
         """The aggregates of one batch; its frames belong to a session of their own."""
-        return BatchCounts(self, batch, session)
+        return BatchCounts(self, batch.number, batch.session)
 
 
 class BatchCounts:
-    """The aggregates of one batch, as a compiler asks for them, with what was measured."""
+    """The aggregates of one batch."""
 
     def __init__(self, state: CountState, batch: int, session: SparkSession) -> None:
         self._state = state
@@ -84,14 +91,22 @@ class BatchCounts:
         self._new: dict[str, SlicePart | None] = {}
         self._merging: dict[str, Future[SlicePart | None]] = {}
         self._failing = Failing()
-        self.quiet: frozenset[str] = frozenset()
-        """Aggregates that turned out to give nothing in this batch."""
-        self.failed: dict[str, FailedWindows] = {}
-        self.parts_ms: dict[str, float] = {}
+        self._quiet: frozenset[str] = frozenset()
+        self._failed: dict[str, FailedWindows] = {}
+        self._parts_ms: dict[str, float] = {}
 
-    def __call__(self, aggregate: CountAggregate, rows: DataFrame | None) -> DataFrame:
+    @property
+    def quiet(self) -> frozenset[str]:
+        """Aggregates that turned out to give nothing in this batch."""
+        return self._quiet
+
+    def outside(self, name: str, of: Collection[str]) -> str:
+        return ""
+
+    def frames(self, operator: Operator, arriving: Arriving) -> dict[str, DataFrame]:
         """Keep what comes to an aggregate; the results of the windows that it completes."""
-        name, began = aggregate.name, time.perf_counter()
+        name, began = operator.name, time.perf_counter()
+        rows = arriving.on(arc_name(operator.inputs[0], name))
         shape, parts = self._state.shapes[name], self._parts(name)
         if _due(parts):
             self._merging[name] = self._store.submit(self._merge, shape, parts)
@@ -99,16 +114,16 @@ class BatchCounts:
         if rows is not None:
             with explained(name, self._batch, self._store.path):
                 self._new[name], closing = self._append(shape, rows, parts)
-            self.parts_ms[name] = 1000 * (time.perf_counter() - began)
+            self._parts_ms[name] = 1000 * (time.perf_counter() - began)
         if not closing:
-            self.quiet |= {name}
-            return self._nothing(shape)
+            self._quiet |= {name}
+            return {name: self._nothing(shape)}
         new = self._new[name]
         assert new is not None
         made = results(shape, self._read(shape, [new]), self._read(shape, [*parts, new]))
-        return made if shape.failing is None else self._failing.watched(name, made)
+        return {name: made if shape.failing is None else self._failing.watched(name, made)}
 
-    def finish(self) -> None:
+    def commit(self, progress: Progress) -> None:
         """Wait until everything is kept, and say so in the log."""
         for name, shape in self._state.shapes.items():
             base, new = self._bases[name], self._new.get(name)
@@ -124,7 +139,10 @@ class BatchCounts:
             after = None if base is None else base.batch
             record = SliceRecord(self._batch, shape.told(), {}, parts, tuple(sorted(gone)), after)
             self._store.logs[name].write(record, base)
-        self.failed = self._failing.counted()
+        self._failed = self._failing.counted()
+
+    def measured(self) -> StateMeasured:
+        return StateMeasured(Measured(failed=self._failed, parts_ms=self._parts_ms))
 
     def close(self) -> None:
         """Nothing of a failed batch may write on while it is repeated."""

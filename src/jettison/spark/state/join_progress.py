@@ -5,33 +5,23 @@ It is known when all rows of the batch have been looked at, shed ones included: 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 from jettison.network.event_time.join_retention import horizon_us, still_needed
 from jettison.network.event_time.progress import further, side_us, time_places
-from jettison.network.graph import Graph
 from jettison.network.operators import StreamJoin
 from jettison.spark.state.join_log import Record, Side
+from jettison.spark.state.operator_state import Progress
 
 
-@dataclass(frozen=True)
-class Seen:
-    """What a batch told of event times: how far they got by place, before any drop, and by aggregate the time of the
-    next result."""
-
-    graph: Graph
-    newest_us: Mapping[str, int]
-    open_us: Callable[[str], int | None]
-
-
-def told(join: StreamJoin, batch: int, base: Record | None, kept: Record, seen: Seen) -> Record:
+def told(join: StreamJoin, batch: int, base: Record | None, kept: Record, progress: Progress) -> Record:
     """A batch's record with how far its sides have got. Parts that are out of the band are left out."""
-    places = time_places(seen.graph, join.name)
-    seen_us = further(kept.seen_us, {place: time for place, time in seen.newest_us.items() if place in places})
+    places = time_places(progress.graph, join.name)
+    seen_us = further(kept.seen_us, {place: time for place, time in progress.newest_us.items() if place in places})
     grown = []
     for number, side in enumerate(kept.sides):
-        times = (side.newest_us, side_us(seen.graph, join, number, seen_us, seen.open_us))
+        times = (side.newest_us, side_us(progress.graph, join, number, seen_us, progress.open_us))
         grown.append(replace(side, newest_us=max((each for each in times if each is not None), default=None)))
     left, right = (replace(own, parts=still_needed(own.parts, horizon(join, n, grown))) for n, own in enumerate(grown))
     live = {part.name for part in (*left.parts, *right.parts)}

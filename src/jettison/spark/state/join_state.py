@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark import inheritable_thread_target
@@ -24,17 +24,21 @@ from pyspark.sql.types import StructType
 
 from jettison.errors import CheckpointError, JettisonError, SinkError
 from jettison.network.event_time.join_retention import Part, in_reach, to_merge, watermark_us
-from jettison.network.operators import StreamJoin
+from jettison.network.graph import arc_name
+from jettison.network.operators import Operator, StreamJoin
 from jettison.spark.checkpoint.small_files import Folder, as_it_stands
+from jettison.spark.compile.arriving import Arriving
 from jettison.spark.compile.drops import HIDDEN, IDENTITY, TIME, changing
 from jettison.spark.compile.pairs import paired, waiting
 from jettison.spark.error_text import failed_at
-from jettison.spark.run.job_descriptions import part as described_part
+from jettison.spark.job_descriptions import part as described_part
 from jettison.spark.state.join_log import SIDES, Record, Side
-from jettison.spark.state.join_progress import Seen, horizon, told
+from jettison.spark.state.join_progress import horizon, told
+from jettison.spark.state.operator_state import OpenedBatch, Progress, StateMeasured
 from jettison.spark.state.part_files import check_files, files_of
 from jettison.spark.state.presence import Presence
 from jettison.spark.state.state_log import StateLog
+from jettison.statistics.samples import Measured
 
 Schemas = Mapping[str, tuple[StructType, StructType]]
 """By join: the rows of its two sides, as they are kept."""
@@ -85,17 +89,21 @@ class JoinState:
     def close(self) -> None:
         self._pool.shutdown(wait=False)
 
-    def of_batch(self, batch: int) -> BatchJoins:
+    @property
+    def operators(self) -> frozenset[str]:
+        return frozenset(self._schemas)
+
+    def open(self, batch: OpenedBatch) -> BatchJoins:
         """The joins of one batch. What they go on from is checked when a run reads it first."""
         for name, log in self._logs.items():
-            if self._presence is not None and self._presence.left_records(name, batch):
-                log.base(batch)
-            record = log.latest(batch)
+            if self._presence is not None and self._presence.left_records(name, batch.number):
+                log.base(batch.number)
+            record = log.latest(batch.number)
             if record is not None and name not in self._checked:
                 for part in (each for side in record.sides for each in side.parts if each.files):
                     check_files(self._folder, f"join {name!r}", f"{name}/{part.name}", part)
             self._checked.add(name)
-        return BatchJoins(self, batch)
+        return BatchJoins(self, batch.number)
 
     def joined(
         self, join: StreamJoin, batch: int, new: tuple[DataFrame | None, DataFrame | None]
@@ -118,12 +126,12 @@ class JoinState:
         late = sum(each.late for each in written if each is not None)
         return self._pairs(join, session, before, parts), late, record
 
-    def reached(self, batch: int, kept: Record | None, join: StreamJoin, seen: Seen) -> None:
+    def reached(self, batch: int, kept: Record | None, join: StreamJoin, progress: Progress) -> None:
         """Say in the log how far both sides have got with a batch; `kept` is its record, if it brought rows to pair."""
         log = self._logs[join.name]
         base = log.latest(batch)
         before = kept or base or Record(batch, self._sides(join, None))
-        record = told(join, batch, base, before, seen)
+        record = told(join, batch, base, before, progress)
         if kept is not None:
             log.rewrite(record)
         else:
@@ -227,28 +235,44 @@ class JoinState:
         return _Written(name, part, found["late"])
 
 
-@dataclass
 class BatchJoins:
-    """The joins of one batch, as a compiler asks for them, with what was measured."""
+    """The joins of one batch."""
 
-    state: JoinState
-    batch: int
-    late: dict[str, int] = field(default_factory=dict)
-    parts_ms: dict[str, float] = field(default_factory=dict)
-    kept: dict[str, Record | None] = field(default_factory=dict)
+    def __init__(self, state: JoinState, batch: int) -> None:
+        self._state = state
+        self._batch = batch
+        self._late: dict[str, int] = {}
+        self._parts_ms: dict[str, float] = {}
+        self._kept: dict[str, Record | None] = {}
 
-    def __call__(self, join: StreamJoin, left: DataFrame | None, right: DataFrame | None) -> DataFrame:
+    @property
+    def quiet(self) -> frozenset[str]:
+        return frozenset()
+
+    def outside(self, name: str, of: Collection[str]) -> str:
+        return ""
+
+    def frames(self, operator: Operator, arriving: Arriving) -> dict[str, DataFrame]:
+        """Keep what comes to a join, and pair it."""
+        assert isinstance(operator, StreamJoin)
         began = time.perf_counter()
-        found = self.state.joined(join, self.batch, (left, right))
-        pairs, self.late[join.name], self.kept[join.name] = found
-        self.parts_ms[join.name] = 1000 * (time.perf_counter() - began)
-        return pairs
+        left, right = (arriving.on(arc_name(tail, operator.name)) for tail in operator.inputs)
+        found = self._state.joined(operator, self._batch, (left, right))
+        pairs, self._late[operator.name], self._kept[operator.name] = found
+        self._parts_ms[operator.name] = 1000 * (time.perf_counter() - began)
+        return {operator.name: pairs}
 
-    def finish(self, seen: Seen) -> None:
+    def commit(self, progress: Progress) -> None:
         """Say how far all sides have got, when all rows have been looked at: also of joins that had nothing to pair,
         for what is shed must make no difference."""
-        for join in seen.graph.stream_joins:
-            self.state.reached(self.batch, self.kept.get(join.name), join, seen)
+        for join in progress.graph.stream_joins:
+            self._state.reached(self._batch, self._kept.get(join.name), join, progress)
+
+    def measured(self) -> StateMeasured:
+        return StateMeasured(Measured(late=self._late, parts_ms=self._parts_ms))
+
+    def close(self) -> None:
+        """Rows are kept when they are paired: nothing runs on."""
 
 
 def _after(

@@ -10,47 +10,37 @@ nothing.
 
 from __future__ import annotations
 
-import json
 import logging
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from jettison.errors import CheckpointError
-from jettison.network.event_time.coverage import Watch, keeping, places_above, whole_after_us
-from jettison.network.event_time.progress import further
+from jettison.network.event_time.coverage import Watch, keeping, whole_after_us
 from jettison.network.graph import Graph
 from jettison.network.identity.code_hash import PYTHON, changed, other_python
-from jettison.network.identity.function_hash import unknown_parts
-from jettison.network.identity.lineage_hash import identity, is_derived, lineage
+from jettison.network.identity.lineage_hash import is_derived, lineage
 from jettison.network.operators import Aggregate, Apply, Operator, StreamJoin, kind_of
 from jettison.network.windows.slice_groups import SliceGroup
-from jettison.spark.checkpoint.sealed import read_sealed, write_sealed
 from jettison.spark.checkpoint.small_files import Folder
+from jettison.spark.state.presence_files import (
+    FOLDERS,
+    KINDS,
+    OPERATORS,
+    Entry,
+    named_where_damaged,
+    read_entry,
+    read_json,
+    write_entries,
+)
+from jettison.spark.state.seen_times import SeenTimes
 from jettison.spark.state.state_kinds import forget_kinds
 
-_OPERATORS = "operators.json"
-_SEEN = "seen.json"
-_FOLDERS = "slices.json"  # of checkpoints from before operators.json: by aggregate, the folder of its slices
-_KINDS = "kinds.json"
 _REMEDY = "declare it as it was, give it another name, or start with a new checkpoint"
 _NUMBERED = re.compile(r"\.\d+\Z")
 
 log = logging.getLogger("jettison")
-
-
-@dataclass(frozen=True)
-class Entry:
-    """An operator that keeps state: what it computes, since when, and where."""
-
-    lineage: tuple[str, ...]
-    watch: Watch
-    folder: str
-    code: tuple[str, ...] | None = None
-    """The Python code that it runs (`code_identity`); None where it is not written down, and cannot be compared."""
-    python: str = ""
 
 
 class Presence:
@@ -61,20 +51,13 @@ class Presence:
         self._graph = graph
         self._code = dict(code or {})
         self._lineage = {each.name: lineage(graph, each.name) for each in keeping(graph)}
-        self._places = {
-            each.name: _place(graph, each.name, self._code) for each in graph.operators if _seen_at(graph, each.name)
-        }
-        self._unsure = frozenset(name for name in self._places if unknown_parts(lineage(graph, name)))
-        content = _read(folder, _OPERATORS)
+        self._times = SeenTimes(folder, graph, self._code)
+        content = read_json(folder, OPERATORS)
         self._old = content is None
-        with _named_where_damaged(folder, _OPERATORS):
+        with named_where_damaged(folder, OPERATORS):
             self._before = {name: self._entry(name, each) for name, each in (content or {}).items()}
         if self._old:
-            self._before = self._from_before()
-        with _named_where_damaged(folder, _SEEN):
-            self._seen: dict[int, dict[str, int | None]] = {
-                int(batch): self._named(times) for batch, times in (_read(folder, _SEEN) or {}).items()
-            }
+            self._before = _entries_before(folder, self._lineage)
         self._entries: dict[str, Entry] = {}
         self._anew: dict[str, str] = {}
         self._folders: dict[str, str] = {}
@@ -143,7 +126,11 @@ class Presence:
     def _clear(self, kept: Collection[str]) -> None:
         """Delete the folders that no operator goes on with, and forget what those kept that left."""
         used = {self._entries[name].folder for name in kept}
-        owned = {*self._entries, *(each.folder for each in self._before.values()), *(_read(self._folder, _KINDS) or {})}
+        owned = {
+            *self._entries,
+            *(each.folder for each in self._before.values()),
+            *(read_json(self._folder, KINDS) or {}),
+        }
         for folder in self._folder.folders(""):
             if folder not in used and (folder in owned or _NUMBERED.sub("", folder) in owned):
                 self._folder.delete(folder)
@@ -175,23 +162,9 @@ class Presence:
         return self._after_us[name]
 
     def saw(self, batch: int, newest_us: Mapping[str, int | None]) -> None:
-        """Write down how far event times have got with a batch, when all of its rows have been looked at.
-
-        None stands for a place that not all rows of the batch were looked at: nobody knows how far times have got there
-        until it is seen again.
-        """
-        if not self._places:
-            return
-        now = {name: time for name, time in newest_us.items() if name in self._places}
-        seen = {name: time for name, time in now.items() if time is not None}
-        before = self._seen_before(batch) or {}
-        known = {name: time for name, time in before.items() if time is not None}
-        unknown = {name: None for name in {**before, **now} if name not in seen and None in _values(name, before, now)}
-        after: dict[str, int | None] = {**further(known, seen), **unknown}
-        self._seen = {number: times for number, times in self._seen.items() if number == batch - 1} | {batch: after}
-        content = {str(number): self._placed(self._sure(times)) for number, times in self._seen.items()}
-        write_sealed(self._folder, _SEEN, json.dumps(content))
-        self._settle(seen)
+        """Write down how far event times have got with a batch, when all of its rows have been looked at; None where
+        some were not."""
+        self._settle(self._times.saw(batch, newest_us))
 
     def _settle(self, newest_us: Mapping[str, int]) -> None:
         """Where nobody knows how far times had got before an operator came: not further than when they are seen first.
@@ -200,7 +173,7 @@ class Presence:
         """
         settled = {}
         for name, entry in self._entries.items():
-            places = self._places_above(name)
+            places = self._times.above(name)
             seen = {place: time for place, time in newest_us.items() if place in places}
             if not entry.watch.settled and set(seen) - set(entry.watch.before_us):
                 before_us = {**seen, **entry.watch.before_us}
@@ -211,26 +184,6 @@ class Presence:
             self._after_us = None
             self._write(self._entries)
 
-    def _places_above(self, name: str) -> tuple[str, ...]:
-        return tuple(place for place in places_above(self._graph, name) if place in self._places)
-
-    def _sure(self, times: Mapping[str, int | None]) -> dict[str, int | None]:
-        """Times for another run, which may have another function at a place of which only the type is known."""
-        return {name: None if name in self._unsure else time for name, time in times.items()}
-
-    def _named(self, times: Mapping[str, Any]) -> dict[str, Any]:
-        """Times by operator, of those by place in files; operators with the same place see the same rows."""
-        return {name: times[place] for name, place in self._places.items() if place in times}
-
-    def _placed(self, times: Mapping[str, int | None]) -> dict[str, int | None]:
-        """Times by place, as files have them: the latest of all operators at a place, None where one is not known."""
-        found: dict[str, int | None] = {}
-        for name, time in times.items():
-            place = self._places[name]
-            other = found.get(place, time)
-            found[place] = None if time is None or other is None else max(time, other)
-        return found
-
     def _kept(self) -> dict[str, Entry]:
         """Operators that go on with what they have."""
         found = {name: self._before[name] for name in self._lineage if name in self._before}
@@ -240,17 +193,13 @@ class Presence:
         """An operator that comes with this batch."""
         if batch == 0:
             return Watch()
-        seen, places = self._seen.get(batch - 1), self._places_above(name)
+        seen, places = self._times.after(batch - 1), self._times.above(name)
         if seen is None:
             return Watch(batch, settled=False)
         known = {place: time for place in places if (time := seen.get(place)) is not None}
         functions = [place for place in places if isinstance(self._graph.by_name[place], Apply)]
         settled = all(place in known for place in functions) and not any(seen.get(p, 0) is None for p in places)
         return Watch(batch, known, settled=settled)
-
-    def _seen_before(self, batch: int) -> dict[str, int | None] | None:
-        earlier = [number for number in self._seen if number < batch]
-        return self._seen[max(earlier)] if earlier else None
 
     def _check(self) -> None:
         """Refuse what was given a name and is something else now; what was given none begins anew."""
@@ -311,7 +260,7 @@ class Presence:
         if left:
             names = ", ".join(map(repr, sorted(left)))
             self._note(f"{names} left the network before batch {batch}: what the checkpoint kept for it is given up.")
-        placed = [n for n in (_read(self._folder, _KINDS) or {}) if re.fullmatch(r"(aggregate|join)\d+", n)]
+        placed = [n for n in (read_json(self._folder, KINDS) or {}) if re.fullmatch(r"(aggregate|join)\d+", n)]
         placed = [name for name in placed if self._old and name not in self._lineage]
         if placed:
             self._note(
@@ -331,39 +280,14 @@ class Presence:
 
     def _entry(self, name: str, content: Mapping[str, Any]) -> Entry:
         """An operator as it was written down; places that there are no more are left out."""
-        above = self._places_above(name) if name in self._lineage else ()
-        before = {place: time for place, time in self._named(content["before_us"]).items() if place in above}
-        watch = Watch(content["from"], before, content["settled"])
-        code = None if content.get("code") is None else tuple(content["code"])
-        return Entry(tuple(content["lineage"]), watch, content["folder"], code, content.get("python", ""))
-
-    def _from_before(self) -> dict[str, Entry]:
-        """Operators of a checkpoint that says nothing of lineages: those that have state, under the name they have."""
-        folders = _read(self._folder, _FOLDERS) or {}
-        names = [name for name in self._lineage if name in folders or self._folder.names(name)]
-        return {name: Entry((), Watch(), folders.get(name, name)) for name in names}
+        above = self._times.above(name) if name in self._lineage else ()
+        times = self._times.by_operator(content["before_us"])
+        return read_entry(content, {place: time for place, time in times.items() if place in above})
 
     def _write(self, names: Collection[str]) -> None:
-        content = {
-            name: {
-                "lineage": list(entry.lineage),
-                "from": entry.watch.from_batch,
-                "before_us": self._placed(entry.watch.before_us),
-                "settled": entry.watch.settled,
-                "folder": entry.folder,
-                "code": None if entry.code is None else list(entry.code),
-                "python": entry.python,
-            }
-            for name, entry in self._entries.items()
-            if name in names
-        }
-        text = json.dumps(content)
-        if read_sealed(self._folder, _OPERATORS) != text:
-            write_sealed(self._folder, _OPERATORS, text)
-
-
-def _values(name: str, *times: Mapping[str, int | None]) -> list[int | None]:
-    return [each[name] for each in times if name in each]
+        entries = {name: entry for name, entry in self._entries.items() if name in names}
+        before_us = {name: self._times.by_place(entry.watch.before_us) for name, entry in entries.items()}
+        write_entries(self._folder, entries, before_us)
 
 
 def _effect(operator: Operator) -> str:
@@ -372,21 +296,6 @@ def _effect(operator: Operator) -> str:
     if isinstance(operator, StreamJoin):
         return "rows that came before find no partner, and windows of its pairs are withheld until none is missing"
     return "its windows count rows from 0 again"
-
-
-def _seen_at(graph: Graph, name: str) -> bool:
-    """Whether event times can be seen at an operator."""
-    operator = graph.by_name[name]
-    timed = any(source.event_time is not None for source in graph.sources_above(name))
-    return timed and (isinstance(operator, Apply) or not operator.inputs)
-
-
-def _place(graph: Graph, name: str, code: Mapping[str, tuple[str, ...]]) -> str:
-    """The name of a place in files: functions may be called otherwise in another program, or have changed."""
-    if not graph.by_name[name].inputs:
-        return name
-    lines = "".join(f" {line}" for line in code.get(name, ()))
-    return f"apply {identity(graph, name)}{lines}"
 
 
 def _difference(before: Sequence[str], now: Sequence[str]) -> tuple[str, str]:
@@ -405,23 +314,8 @@ def _free(name: str, used: Collection[str]) -> str:
     return folder
 
 
-def _read(folder: Folder, name: str) -> dict[str, Any] | None:
-    with _named_where_damaged(folder, name):
-        text = read_sealed(folder, name)
-        found = None if text is None else json.loads(text)
-        if found is not None and not isinstance(found, dict):
-            raise ValueError(f"it is a {type(found).__name__}, not an object")
-    return found
-
-
-@contextmanager
-def _named_where_damaged(folder: Folder, name: str) -> Iterator[None]:
-    """Name the file whose content is not what it should be."""
-    try:
-        yield
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        reason = str(error) if type(error) is ValueError else f"{type(error).__name__}: {error}"
-        raise CheckpointError(
-            f"checkpoint: {folder.path}/{name}, which says whose state it keeps, cannot be read ({reason}): restore "
-            f"it from a copy, or start with a new checkpoint."
-        ) from error
+def _entries_before(folder: Folder, names: Collection[str]) -> dict[str, Entry]:
+    """Operators of a checkpoint that says nothing of lineages: those that have state, under the name they have."""
+    folders = read_json(folder, FOLDERS) or {}
+    known = [name for name in names if name in folders or folder.names(name)]
+    return {name: Entry((), Watch(), folders.get(name, name)) for name in known}

@@ -32,7 +32,7 @@ from jettison.errors import JettisonError, SinkError
 from jettison.spark.checkpoint.small_files import Folder, LocalFolder, as_it_stands
 from jettison.spark.compile.observations import observed
 from jettison.spark.error_text import failed_at
-from jettison.spark.run.job_descriptions import part as described_part
+from jettison.spark.job_descriptions import part as described_part
 from jettison.spark.state.part_files import PartFile, check_files, damaged_part, files_of
 from jettison.spark.state.slice_log import SlicePart, SliceRecord
 from jettison.spark.state.state_log import StateLog

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pyspark.errors import AnalysisException, ParseException
@@ -216,11 +216,13 @@ def results(
     closing: tuple[int, int] | None = None,
     context: Mapping[str, Context] | None = None,
     thinned: Sequence[Thinned] = (),
+    watched: Callable[[str, DataFrame], DataFrame] | None = None,
 ) -> DataFrame:
     """The results of windows, from slices: of those that begin between two times, or of all.
 
     With aggregates of the user's own they have column FAILED, to be observed and left out. `context` says what is known
-    of estimated columns, `thinned` when rows of this aggregate may have been dropped.
+    of estimated columns, `thinned` when rows of this aggregate may have been dropped; then `watched` looks at its
+    windows by group.
     """
     window = aggregate.window
     first, last = (None, None) if closing is None else map(number, closing)
@@ -249,6 +251,8 @@ def results(
     if aggregate.estimated:
         entries = touching(thinned, closing, window.size_us)
         grouped = grouped.withColumn(MISSED, F.expr(missed_sql(entries, _START, window.size_us, MORE_ROWS)))
+        if entries and watched is not None:
+            grouped = watched(aggregate.name, grouped)
     return grouped.select(*map(shape.sql, [*visible, *hidden, *failing]))
 
 

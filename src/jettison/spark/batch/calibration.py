@@ -87,19 +87,8 @@ def _calibrated(
     tables: Mapping[str, DataFrame],
     known: Known,
 ) -> Calibration:
-    _once_ms(next(iter(sample.values())))
-    empty_ms, _ = _time_ms(next(iter(sample.values())).limit(0))
-    source_ms, counts = {}, {}
-    read_us: dict[str, float] = {}
-    for name, frame in sample.items():
-        source_ms[name], counts[name] = _time_ms(frame)
-        # the first read of a run also loads classes, compiles and starts workers, for seconds: never take it alone
-        reading_ms = max(0.0, _time_ms(raw[name])[0] - empty_ms)
-        # sources travel as one stream: who reads one of them reads all rows
-        all_rows = sum(rows.values())
-        telling = all_rows >= _TELLING_ROWS
-        read_us[name] = max(_LEAST_COST_US, 1000 * reading_ms / all_rows) if telling else _SINK_US
-    compiler = Compiler(graph, sample, Plan(), tables, known=known)
+    empty_ms, source_ms, counts, read_us = _reading(raw, sample, rows)
+    compiler = Compiler(graph, sample, Plan(), tables, known)
     times_ms: dict[str, float] = {}
     flow: dict[str, float] = {}
     cost_us: dict[str, float] = {}
@@ -143,6 +132,25 @@ def _calibrated(
     cost_us, read_us, look_us = _repeated(graph, shared, cost_us, read_us, look_us)
     profile = Profile(cost_us, passes, fixed_ms, read_us, drop_us=_DROP_US, look_us=look_us, values=values)
     return Calibration(profile, shared)
+
+
+def _reading(
+    raw: Mapping[str, DataFrame], sample: Mapping[str, DataFrame], rows: Mapping[str, int]
+) -> tuple[float, dict[str, float], dict[str, float], dict[str, float]]:
+    """What a job of no rows takes; by source, what reading its sample takes and gives, and what reading a row costs."""
+    _once_ms(next(iter(sample.values())))
+    empty_ms, _ = _time_ms(next(iter(sample.values())).limit(0))
+    source_ms, counts = {}, {}
+    read_us: dict[str, float] = {}
+    for name, frame in sample.items():
+        source_ms[name], counts[name] = _time_ms(frame)
+        # the first read of a run also loads classes, compiles and starts workers, for seconds: never take it alone
+        reading_ms = max(0.0, _time_ms(raw[name])[0] - empty_ms)
+        # sources travel as one stream: who reads one of them reads all rows
+        all_rows = sum(rows.values())
+        telling = all_rows >= _TELLING_ROWS
+        read_us[name] = max(_LEAST_COST_US, 1000 * reading_ms / all_rows) if telling else _SINK_US
+    return empty_ms, source_ms, counts, read_us
 
 
 def _as_before(graph: Graph, operator: Operator) -> bool:

@@ -13,47 +13,30 @@ from jettison.network.graph import Graph
 from jettison.network.operators import Apply, Output, Source
 from jettison.network.windows.slice_groups import complete_after_us
 from jettison.plan.plan import Plan
-from jettison.spark.compile.compiler import Compiler, arc_metrics, before_place, newest_place, tail_place
+from jettison.spark.compile.compiler import Compiler
 from jettison.spark.compile.drops import ALL, IDENTITY, TIME, passes
 from jettison.spark.compile.observations import observed_if_at_all, observed_within
+from jettison.spark.compile.observed_places import arc_metrics, before_place, newest_place, tail_place
 from jettison.spark.compile.raw_rows import dropped_raw, newest_metric
 from jettison.spark.compile.value_samples import VALUES_MASK, value_metrics, value_sample, value_samples, valued_columns
-from jettison.statistics.samples import LATENCY_QUANTILES, FailedWindows, GroupSample, OutputSample, ValueSample
+from jettison.spark.write.batch_jobs import Written
+from jettison.statistics.samples import LATENCY_QUANTILES, Measured, OutputSample, ValueSample
 
 _SAMPLE_MASK = 63
 _ACCURACY = 200
 
 
 @dataclass
-class Measured:
-    """What a batch's jobs told."""
+class _Found:
+    """What was found so far."""
 
     arcs: dict[str, tuple[int, int]] = field(default_factory=dict)
     outputs: dict[str, OutputSample] = field(default_factory=dict)
     rejected: dict[str, int] = field(default_factory=dict)
-    unfit: dict[str, int] = field(default_factory=dict)
     timeless: dict[str, int] = field(default_factory=dict)
     values: dict[str, ValueSample] = field(default_factory=dict)
-    late: dict[str, int] = field(default_factory=dict)
-    failed: dict[str, FailedWindows] = field(default_factory=dict)
-    withheld: dict[str, int] = field(default_factory=dict)
-    parts_ms: dict[str, float] = field(default_factory=dict)
-    groups: dict[str, GroupSample] = field(default_factory=dict)
-    timeless_in: dict[str, int] = field(default_factory=dict)
-    unneeded: dict[str, int] = field(default_factory=dict)
-    windows: dict[str, tuple[float, float]] = field(default_factory=dict)
-    watermark_us: dict[str, int] = field(default_factory=dict)
     before: dict[str, ValueSample] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Written:
-    """An output's job that is done: how long it took, and when it ended by the wall clock, as event times are."""
-
-    observation: Observation
-    timed: bool
-    took_ms: float
-    ended_s: float
+    parts_ms: dict[str, float] = field(default_factory=dict)
 
 
 def output_metrics(graph: Graph, output: Output, *, timed: bool, mask: int = VALUES_MASK) -> list[str]:
@@ -110,33 +93,31 @@ class Measuring:
                 read |= {} if seen is None else {source.name: int(seen)}
         return seen_or_unknown(self._graph, self._plan, self._rows, self._compiler.timed, newest_us, read)
 
-    def measured(self, finished: Mapping[str, Written]) -> Measured:
-        """What sources, arcs and outputs tell, once all outputs are written."""
-        measured = Measured()
+    def measured(self, finished: Mapping[str, Written], came: Mapping[str, int]) -> Measured:
+        """What sources, arcs and outputs tell, once all outputs are written; `came` are rows by aggregate, where
+        slices tell them."""
+        found = _Found()
         for source in self._graph.sources:
-            self._add_source(measured, source)
+            self._add_source(found, source)
         for arc in self._counted.arcs:
             seen = self._counts(arc) or self._arc_again(arc)
-            measured.arcs[arc] = (seen.get("rows", 0), seen.get("kept", 0))
+            found.arcs[arc] = (seen.get("rows", 0), seen.get("kept", 0))
             sample = value_sample(0, seen)
             if sample is not None:
-                measured.before[arc] = sample
+                found.before[arc] = sample
         for output in self._graph.outputs:
             if output.name in finished:
-                self._add_output(measured, output, finished[output.name])
+                self._add_output(found, output, finished[output.name])
             else:
-                measured.outputs[output.name] = OutputSample(0)
-        return measured
-
-    def add_slices(self, measured: Measured, came: Mapping[str, int]) -> None:
-        """Add what slices tell: the rows that came to each aggregate."""
+                found.outputs[output.name] = OutputSample(0)
         for name, rows in came.items():
             for arc in self._graph.arcs_into(name):
                 if (condition := passes(arc, self._plan)) is not None:
-                    before = rows if condition == ALL else self._rows_before(measured, arc)
-                    measured.arcs[arc] = (max(rows, before), rows)
+                    before = rows if condition == ALL else self._rows_before(found, arc)
+                    found.arcs[arc] = (max(rows, before), rows)
+        return Measured(**vars(found))
 
-    def _add_source(self, measured: Measured, source: Source) -> None:
+    def _add_source(self, found: _Found, source: Source) -> None:
         name = source.name
         seen = self._counts(name)
         whole = name not in self._plan.arcs
@@ -146,25 +127,25 @@ class Measuring:
             again = self._counted.again.get(name)
             kept = self._dropped_raw(source).count() if again is None else again
         # a partition that is computed twice (a lost executor) is counted twice
-        measured.arcs[name] = (self._rows[name], min(kept, self._rows[name]))
-        measured.rejected[name] = seen.get("rejected", 0)
-        measured.timeless[name] = seen.get("timeless", 0)
-        measured.values |= value_samples(self._graph, name, seen)
+        found.arcs[name] = (self._rows[name], min(kept, self._rows[name]))
+        found.rejected[name] = seen.get("rejected", 0)
+        found.timeless[name] = seen.get("timeless", 0)
+        found.values |= value_samples(self._graph, name, seen)
         if name in self._counted.before:
             looked = value_sample(0, self._counts(before_place(name)) or self._before_again(source))
             if looked is not None:
-                measured.before[name] = looked
+                found.before[name] = looked
 
-    def _add_output(self, measured: Measured, output: Output, written: Written) -> None:
+    def _add_output(self, found: _Found, output: Output, written: Written) -> None:
         seen = observed_if_at_all(written.observation)
         complete_s = complete_after_us(self._graph, output.name) / 1e6
         latency = _latency_ms(seen, written.ended_s - complete_s) if written.timed and seen else None
-        measured.outputs[output.name] = OutputSample(seen.get("rows", 0), latency)
-        measured.values |= value_samples(self._graph, output.name, seen)
+        found.outputs[output.name] = OutputSample(seen.get("rows", 0), latency)
+        found.values |= value_samples(self._graph, output.name, seen)
         for arc in self._graph.arcs_into(output.name):
             if passes(arc, self._plan) == ALL:
-                measured.arcs[arc] = (seen.get("rows", 0), seen.get("rows", 0))
-        measured.parts_ms[output.name] = written.took_ms
+                found.arcs[arc] = (seen.get("rows", 0), seen.get("rows", 0))
+        found.parts_ms[output.name] = written.took_ms
 
     def _counts(self, place: str) -> dict[str, Any]:
         """What was counted at a source or an arc."""
@@ -174,11 +155,11 @@ class Measuring:
         persisted = self._counted.within.get(place)
         return observed_if_at_all(observation) if persisted is None else observed_within(observation, persisted)
 
-    def _rows_before(self, measured: Measured, arc: str) -> int:
+    def _rows_before(self, found: _Found, arc: str) -> int:
         """The rows that came to a drop before slices."""
         tail = arc.rpartition(">")[0]
-        if tail in measured.rejected:
-            return measured.arcs[tail][1] - measured.rejected[tail]
+        if tail in found.rejected:
+            return found.arcs[tail][1] - found.rejected[tail]
         seen = self._counts(tail_place(tail))
         return int(seen["rows"]) if seen else self._compiler.operator(tail).count()
 

@@ -1,0 +1,145 @@
+"""The plan of each batch: decided by the control loop, or as the log has it, with what its window drops do."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from jettison.control.dry_run import DryRun
+from jettison.control.loop import Controller
+from jettison.network.event_time.watermarks import BatchMarks
+from jettison.network.identity.lineage_hash import network_identity
+from jettison.plan.plan import Plan
+from jettison.plan.refine.staleness import Fresh
+from jettison.plan.refine.unread import Unread
+from jettison.plan.refine.window_lookahead import WindowDropResolver, unresolved
+from jettison.spark.batch.calibration import assumed_profile
+from jettison.spark.batch.parts import RunOptions, RunParts
+from jettison.spark.checkpoint.logs import Logged
+from jettison.statistics.profile import Profile
+from jettison.statistics.samples import BatchSample
+
+Rows = Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class BatchPlan:
+    """A batch's plan as the loop has it (`plan`), and as it is logged and obeyed, with what its window drops do in this
+    batch (`obeyed`). `would` is the plan of a dry run."""
+
+    plan: Plan
+    obeyed: Plan
+    would: Plan | None
+    resolving_ms: float
+
+
+class Planning:
+    """The control loop of a run, and in a dry run the one whose plans are not obeyed."""
+
+    def __init__(self, parts: RunParts, options: RunOptions) -> None:
+        self._parts = parts
+        self._graph, self._settings = parts.graph, parts.settings
+        known = options.profile or parts.checkpoint.profile(parts.graph)
+        self.calibrated = known is not None
+        # nothing is shed before something was measured
+        careful = parts.settings if self.calibrated else replace(parts.settings, shedding=False)
+        on_trial = options.profile is None and known is not None and not parts.checkpoint.believed()
+        self.controller = Controller(parts.graph, careful, known or assumed_profile(parts.graph), guessed=on_trial)
+        self.dry_run = options.dry_run
+        self._shadow = self._shadow_of(self.controller.profile)
+        self._resolver = WindowDropResolver(parts.graph)
+        self._identity = network_identity(parts.graph)
+        self._resumed = False
+
+    @property
+    def identity(self) -> str:
+        """The identity of the network that plans are made for."""
+        return self._identity
+
+    @property
+    def on_trial(self) -> bool:
+        """Whether costs are yet to be confirmed."""
+        return not self.controller.believed
+
+    @property
+    def infeasible(self) -> str | None:
+        """Why no plan holds the budget; in a dry run, as the plans that are not obeyed would have it."""
+        planner = self.controller if self._shadow is None else self._shadow.controller
+        return planner.infeasible
+
+    def learn_profile(self, profile: Profile) -> None:
+        """Plan by costs that were measured just now."""
+        self.calibrated = True
+        self.controller.calibrated(profile, shedding=self._settings.shedding)
+        self._shadow = self._shadow_of(profile)
+
+    def decide(
+        self,
+        batch: int,
+        rows: Rows,
+        times_ms: tuple[float, float],
+        *,
+        fresh: Fresh | None,
+        marks: BatchMarks | None,
+        unread: Unread,
+        held: str | None,
+    ) -> BatchPlan:
+        """The plan for a batch that has none yet; `times_ms` are now, and the time since the batch before."""
+        now_ms, interval_ms = times_ms
+        if marks is not None:
+            self._resume_fates(batch)
+        plan = self.controller.decide(rows, now_ms, fresh=fresh, marks=marks, unread=unread, held=held)
+        would = None if self._shadow is None else self._shadow.decide(rows, interval_ms, marks, held)
+        return self._resolved(plan, plan, would, marks, rows)
+
+    def restore_before(self, batch: int) -> None:
+        """Go on, after a start, where a run without `learn` was before this batch."""
+        last = self._parts.checkpoint.plans.read(batch - 1) if batch > 0 else None
+        if last is not None and last.network == self._identity:
+            self.controller.restore(unresolved(last.plan), last.rows_per_s)
+
+    def resume(self, logged: Logged, marks: BatchMarks | None, rows: Rows) -> BatchPlan:
+        """The plan of a batch that is repeated: what was resolved is in the log; earlier versions resolve it anew."""
+        plan, would = unresolved(logged.plan), logged.would
+        self.controller.resume(plan)
+        self.controller.restore(plan, logged.rows_per_s)
+        if self._shadow is not None and would is not None:
+            self._shadow.resume(would, rows)
+        return self._resolved(plan, logged.plan, would, marks, rows)
+
+    def with_dry_run(self, sample: BatchSample, would: Plan | None) -> BatchSample:
+        """The sample with what would have been shed."""
+        if self._shadow is None or would is None:
+            return sample
+        return replace(sample, would=self._shadow.dropped, would_deliver=self._shadow.delivered)
+
+    def record(self, sample: BatchSample) -> None:
+        """Learn from a batch that has run."""
+        self.controller.record(sample)
+        if self._shadow is not None:
+            self._shadow.record(sample)
+
+    def _resolved(
+        self, plan: Plan, logged: Plan, would: Plan | None, marks: BatchMarks | None, rows: Rows
+    ) -> BatchPlan:
+        began = time.perf_counter()
+        obeyed = self._resolver.resolve(logged, marks, sum(rows.values()))
+        return BatchPlan(plan, obeyed, would, 1000 * (time.perf_counter() - began))
+
+    def _resume_fates(self, batch: int) -> None:
+        """After a start, what was decided about open windows is in the log of the batch before."""
+        if self._resumed:
+            return
+        self._resumed = True
+        last = self._parts.checkpoint.plan_before(batch, "what it decided about windows that are open is unknown")
+        self.controller.restore_fates(None if last is None else last.plan)
+        if self._shadow is not None and last is not None and last.would is not None:
+            self._shadow.resume(last.would, {})
+
+    def _shadow_of(self, profile: Profile) -> DryRun | None:
+        """Who plans in a dry run: as if it were obeyed, and learning that it was not."""
+        if not self.dry_run or not self.calibrated:
+            return None
+        settings = replace(self._settings, shedding=True, obeyed=False)
+        return DryRun(Controller(self._graph, settings, profile, guessed=self.on_trial))

@@ -1,0 +1,274 @@
+"""One batch: build its frames, run one job per output side by side, commit state, and put aside what is rejected."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+
+from jettison.errors import SinkError
+from jettison.network.event_time.watermarks import BatchMarks
+from jettison.network.graph import Graph
+from jettison.network.operators import Output, Source, StreamJoin
+from jettison.plan.plan import Plan
+from jettison.plan.reasons import reason_on
+from jettison.plan.refine.window_lookahead import without_idle
+from jettison.spark.batch.live_arcs import closed_arcs, live_outputs, told_by_slices, worth_sharing
+from jettison.spark.batch.measure import Measuring, output_metrics
+from jettison.spark.compile.compiler import Compiler, Scope
+from jettison.spark.compile.drops import HIDDEN, TIME, passes
+from jettison.spark.compile.expression_cache import Known
+from jettison.spark.compile.isolation import set_failing_rows_aside
+from jettison.spark.compile.raw_rows import dropped_raw, is_parsed
+from jettison.spark.compile.value_samples import sample_mask
+from jettison.spark.error_text import reason_of
+from jettison.spark.guard.care_period import CarePeriod
+from jettison.spark.guard.careful import Rejecting, unfit_rows, with_care
+from jettison.spark.guard.isolate import is_of_rows
+from jettison.spark.job_descriptions import part
+from jettison.spark.state.operator_state import BatchState, OpenedBatch, OperatorState, Progress
+from jettison.spark.state.presence import Presence
+from jettison.spark.state.slice_state import SliceState
+from jettison.spark.write.batch_jobs import BatchJobs, RunSinks, Written
+from jettison.spark.write.dead_letters import put_aside, raw_aside, rows_aside
+from jettison.statistics.samples import Measured
+
+_LOG = logging.getLogger("jettison")
+
+T = TypeVar("T")
+Rows = Mapping[str, int]
+Frames = Mapping[str, DataFrame]
+
+
+class BatchRunner:
+    """Runs batches of one network. `shared` names the operators whose rows are persisted for several outputs."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        graph: Graph,
+        tables: Frames,
+        sinks: RunSinks,
+        states: Sequence[OperatorState] = (),
+        presence: Presence | None = None,
+    ) -> None:
+        self._spark = spark
+        self._graph = graph
+        self._tables = tables
+        self.sinks = sinks
+        # windows of time are committed first: when their slices are written, all rows have been looked at
+        self._states = sorted(states, key=lambda state: not isinstance(state, SliceState))
+        self._presence = presence
+        self._slices = next((state for state in states if isinstance(state, SliceState)), None)
+        self.shared: frozenset[str] = frozenset()
+        self.known = Known()
+        self._care = CarePeriod()
+        self._compiler: Compiler | None = None  # of the last attempt at a batch
+        self._batch: int | None = None
+        jobs = len(graph.outputs) + len(sinks.on_shed.sinks)
+        self._pool = ThreadPoolExecutor(max(1, min(4, jobs)), thread_name_prefix="jettison-output")
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=False)
+        for state in self._states:
+            state.close()
+
+    def marks(self, batch: int) -> BatchMarks | None:
+        """How far windows of time have got before a batch; None where there are none."""
+        return None if self._slices is None else self._slices.marks(batch)
+
+    def closes_windows(self, batch: int) -> bool:
+        """Whether windows of time close in a batch, whatever comes in."""
+        return self._slices is not None and self._slices.closes(batch)
+
+    def run(self, raw: Frames, batch: int, plan: Plan, rows: Rows, marks: BatchMarks | None = None) -> Measured:
+        """Write every output of a batch; rows on which expressions fail are rejected. `plan` is obeyed as it stands."""
+        self.begin(batch)
+        if self._presence is not None:
+            self._presence.begin(batch)
+        session = next(iter(raw.values())).sparkSession
+        opened = OpenedBatch(batch, session, plan, sum(rows.values()), marks or self.marks(batch))
+        measured = self.carefully(raw, lambda: self._attempt(raw, opened, rows))
+        if opened.rows:
+            rejected = sum(measured.unfit.values())
+            self.known.careful = self._care.goes_on(careful=self.known.careful, rejected=rejected)
+        if self.sinks.empty is not None:
+            self.sinks.empty.write(batch)
+        return measured
+
+    def begin(self, batch: int) -> None:
+        """Forget which rows were set aside in the batch before."""
+        if batch != self._batch:
+            self.known.set_aside.clear()
+        self._batch = batch
+
+    def carefully(self, raw: Frames, work: Callable[[], T]) -> T:
+        """Do some work of a batch; where it fails by its rows, find those, and do it again without them."""
+        while True:
+            self._compiler = None
+            try:
+                return with_care(self.known, work, _LOG.warning)
+            except Exception as error:
+                if not is_of_rows(error):
+                    raise
+                compiler = self._compiler or Compiler(self._graph, raw, Plan(), self._tables, self.known)
+                try:
+                    found = set_failing_rows_aside(self._graph, compiler, _LOG.warning)
+                finally:
+                    for frame in compiler.persisted.values():
+                        frame.unpersist()
+                if not found:
+                    raise
+
+    def _attempt(self, raw: Frames, batch: OpenedBatch, rows: Rows) -> Measured:
+        """One try at a batch: open state, build frames, write outputs, commit state, measure, keep what is rejected."""
+        plan = without_idle(batch.plan)
+        states = [state.open(batch) for state in self._states]
+        count = not told_by_slices(self._graph, plan, {} if self._slices is None else self._slices.shapes)
+        compiler = self._compiler = self._compile(raw, plan, rows, states)
+        jobs = BatchJobs(self._spark, self._pool, self.sinks, batch.number)
+        began = time.perf_counter()
+        try:
+            live = self._advance(compiler, states, plan, rows, count=count)
+            for output in live:
+                self._write(jobs, compiler, output, plan, batch.number, count=count)
+            for sink, arcs in self.sinks.on_shed.of(plan.arcs).items():
+                jobs.keep_shed(sink, [self._shed_rows(compiler, raw, arc, plan) for arc in arcs])
+            built = time.perf_counter()
+            written = jobs.written()
+            measuring = Measuring(self._graph, compiler, raw, plan, rows)
+            self._commit(measuring, states, batch, count=count)
+            parts_ms = {"building": 1000 * (built - began), **jobs.shed_ms()}
+            unfit = Measured(unfit=unfit_rows(compiler.guard.rejecting), parts_ms=parts_ms)
+            measured = self._measured(measuring, states, written, count=count).plus(unfit)
+            self._keep_rejected(compiler, raw, batch.number, plan, measured)
+            return measured
+        finally:
+            jobs.cancel()
+            for state in states:
+                state.close()
+            jobs.close()
+            for frame in compiler.persisted.values():
+                frame.unpersist()
+
+    def _compile(self, raw: Frames, plan: Plan, rows: Rows, states: Sequence[BatchState]) -> Compiler:
+        """What builds the frames of a batch."""
+        closed = closed_arcs(self._graph, plan, rows, _quiet(states))
+        scope = Scope(
+            shared=worth_sharing(self._graph, self.shared, live_outputs(self._graph, closed)),
+            whole=self.sinks.on_shed.tails,
+            closed=closed if states else frozenset(),
+            stateful=frozenset().union(*(state.operators for state in self._states)),
+            mask=sample_mask(sum(rows.values())),
+        )
+        return Compiler(self._graph, raw, plan, self._tables, self.known, scope)
+
+    def _advance(
+        self, compiler: Compiler, states: Sequence[BatchState], plan: Plan, rows: Rows, *, count: bool
+    ) -> list[Output]:
+        """Hand operators with state their rows, in order: also those whose outputs get nothing in this batch, for later
+        batches may need the rows of this one. The outputs that may get rows then."""
+        before = frozenset(output.name for output in live_outputs(self._graph, compiler.scope.closed))
+        opened = {name: batch for kept, batch in zip(self._states, states, strict=True) for name in kept.operators}
+        for operator in self._graph.operators:
+            state = opened.get(operator.name)
+            if state is None:
+                continue
+            idle = compiler.scope.closed.issuperset(self._graph.arcs_into(operator.name))
+            wanted = self.sinks.on_shed.sinks or before & self._graph.outputs_below(operator.name)
+            if isinstance(operator, StreamJoin) and idle and not wanted:
+                continue
+            if not compiler.has_results(operator.name):
+                arriving = compiler.arriving(operator, count=count, outside=state.outside)
+                compiler.give(state.frames(operator, arriving))
+            compiler.output(operator.name, count=count)
+        closed = closed_arcs(self._graph, plan, rows, _quiet(states))
+        return [output for output in live_outputs(self._graph, closed) if output.name in before]
+
+    def _write(
+        self, jobs: BatchJobs, compiler: Compiler, output: Output, plan: Plan, batch: int, *, count: bool
+    ) -> None:
+        """Build an output's frame, and start to write it."""
+        frame = compiler.output(output.name, count=count)
+        columns = self.known.columns(output.name, frame)
+        timed = TIME in columns
+        observation = Observation()
+        metrics = output_metrics(self._graph, output, timed=timed, mask=compiler.mask)
+        counted = frame.observe(observation, *map(self.known.expression, metrics))
+        visible = self.known.select(counted, [f"`{column}`" for column in columns if column not in HIDDEN])
+        jobs.write(output.name, _with_quality(output, visible, plan, batch), observation, timed=timed)
+
+    def _commit(self, measuring: Measuring, states: Sequence[BatchState], batch: OpenedBatch, *, count: bool) -> None:
+        """Let all state be kept, and say how far event times have got."""
+        progress = Progress(self._graph, measuring.newest_us, batch.marks)
+        for state in states:
+            state.commit(progress)
+        if self._presence is not None:
+            told = [state.measured().newest_us for state in states]
+            in_slices_us = None if count else next((each for each in told if each is not None), None)
+            self._presence.saw(batch.number, measuring.seen_us(progress.newest_us, in_slices_us))
+
+    def _measured(
+        self, measuring: Measuring, states: Sequence[BatchState], written: Mapping[str, Written], *, count: bool
+    ) -> Measured:
+        began = time.perf_counter()
+        told = [state.measured() for state in states]
+        came = {name: rows for each in told for name, rows in each.came.items()}
+        with part(self._spark, "measuring"):
+            measured = measuring.measured(written, came)
+        for each in told:
+            measured = measured.plus(each.sample)
+        if not count:
+            timeless = max((each.timeless for each in told), default=0)
+            measured = measured.plus(Measured(timeless={self._graph.sources[0].name: timeless}))
+        return measured.plus(Measured(parts_ms={"measuring": 1000 * (time.perf_counter() - began)}))
+
+    def _shed_rows(self, compiler: Compiler, raw: Frames, arc: str, plan: Plan) -> DataFrame:
+        tail, inner, _ = arc.rpartition(">")
+        if inner:
+            return rows_aside(arc, compiler.operator(tail).where(f"NOT ({passes(arc, plan)})"), reason_on(plan, arc))
+        source, columns = self._source(arc), raw[arc].columns
+        rows = dropped_raw(source, raw[arc], columns, plan, self.known, shed=True)
+        return raw_aside(source, rows, columns, reason_on(plan, arc))
+
+    def _keep_rejected(self, compiler: Compiler, raw: Frames, batch: int, plan: Plan, measured: Measured) -> None:
+        """Put rows that do not parse, and those on which expressions fail, where they can be looked at."""
+        threw = [each for each in compiler.guard.rejecting.values() if each.place in measured.unfit]
+        frames = [_unfit_aside(self._graph, each) for each in threw]
+        for source in (self._source(name) for name, count in measured.rejected.items() if count > 0):
+            name = source.name
+            bad = dropped_raw(source, raw[name], raw[name].columns, plan, self.known).where(f"NOT {is_parsed(source)}")
+            frames.append(raw_aside(source, bad, raw[name].columns, "does not parse"))
+        if frames:
+            try:
+                with part(self._spark, "dead letters"):
+                    put_aside(self.sinks.dead_letters, frames, batch)
+            except Exception as error:
+                raise SinkError(
+                    f"dead_letters: keeping the rejected rows of batch {batch} failed ({type(error).__name__}: "
+                    f"{reason_of(error)}). It is not committed: mend the sink and start again."
+                ) from error
+
+    def _source(self, name: str) -> Source:
+        return next(source for source in self._graph.sources if source.name == name)
+
+
+def _quiet(states: Sequence[BatchState]) -> frozenset[str]:
+    return frozenset().union(*(state.quiet for state in states))
+
+
+def _unfit_aside(graph: Graph, rejecting: Rejecting) -> DataFrame:
+    arc = rejecting.place if rejecting.place in graph.arcs else graph.arcs_into(rejecting.place)[0]
+    return rows_aside(arc, rejecting.rows, rejecting.reason)
+
+
+def _with_quality(output: Output, rows: DataFrame, plan: Plan, batch: int) -> DataFrame:
+    if not output.quality:
+        return rows
+    kept = plan.delivered.get(output.name, 1.0)
+    return rows.withColumns({"_kept": F.lit(kept), "_batch": F.lit(batch).cast("long")})
