@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import json
+import logging
 import os
 import re
 import shutil
@@ -318,7 +318,7 @@ def test_sinks(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 def test_calibration_measures_once_and_a_restart_remembers(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch caplog: pytest.LogCaptureFixture
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def network() -> jt.Network:
         net = jt.Network("calibrated")
