@@ -3,13 +3,14 @@
 VENV  := .venv
 BIN   := $(VENV)/bin
 STAMP := $(VENV)/.installed
+DOCS  := $(VENV)/.installed-docs
 
 # Candidates, tried in this order; `make PYTHON=/path/to/python3 ...` puts one in front.
 PYTHON  ?=
 PYTHONS := $(PYTHON) python3 python3.13 python3.12 python3.11
 
 .DEFAULT_GOAL := help
-.PHONY: help demo kafka demo-kafka test test-long check format bench java clean distclean
+.PHONY: help demo kafka demo-kafka test test-long check format docs bench java clean distclean
 # Steps share .venv and, on a bare machine, apt: with -j they still run one after another.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
@@ -46,6 +47,11 @@ format: $(STAMP) ## let ruff mend layout and imports in place
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# Without --quiet, which would hide the warnings that --strict counts.
+docs: $(DOCS) ## build the documentation as a site, from docs/ and docstrings (fails on a broken link)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --clean
+	@echo "make: the site is in $(CURDIR)/site: open index.html, or with the search: python3 -m http.server -d site"
+
 bench: java $(STAMP) ## every experiment at full length, one after another
 	$(BIN)/jettison experiment run --all
 
@@ -53,7 +59,7 @@ java: ## find Java 17 or newer (as root with apt-get: install it)
 	@sh scripts/java.sh
 
 clean: ## remove caches, build products and what Spark leaves behind (keeps .venv)
-	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	rm -rf spark-warehouse metastore_db derby.log artifacts
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -90,4 +96,8 @@ $(STAMP): pyproject.toml
 	fi
 	@echo "make: installing into $(VENV) (the first time this downloads PySpark, some 450 MB)"
 	$(BIN)/python -m pip install --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+$(DOCS): $(STAMP)
+	$(BIN)/python -m pip install --disable-pip-version-check -e '.[docs]'
 	@touch $@

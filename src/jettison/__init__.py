@@ -31,6 +31,8 @@ from jettison.spec.as_yaml import to_yaml
 from jettison.spec.network_file import from_yaml, read_spec
 from jettison.statistics.profile import Profile
 from jettison.synthetic import presets, rates
+from jettison.telemetry.events import BatchEvent
+from jettison.telemetry.report import Report
 
 if TYPE_CHECKING:
     from jettison.spark.read.generator import generate
@@ -51,6 +53,7 @@ _ON_SPARK = {
 }
 
 __all__ = [
+    "BatchEvent",
     "Checkpoint",
     "CheckpointError",
     "Costs",
@@ -63,6 +66,7 @@ __all__ = [
     "PlanError",
     "Profile",
     "QoS",
+    "Report",
     "Run",
     "SessionError",
     "Shedding",

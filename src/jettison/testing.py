@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from jettison.errors import StartError
 from jettison.network.columns.schema import as_ddl
 from jettison.network.declare import Network
+from jettison.network.operators import Source
 from jettison.plan.plan import Plan
 from jettison.plan.problem import Problem
 from jettison.statistics.profile import Profile
@@ -60,7 +61,7 @@ class FixedShedder:
 
     >>> from jettison.plan.drops.random import Random
     >>> shedder = FixedShedder(Plan({"trips": Random(0.5)}, "half"))
-    >>> net = Network("n"); net.source("trips", "fare double").output("fares")
+    >>> net = Network("n"); _ = net.source("trips", "fare double").output("fares")
     >>> shedder.plan(Problem(net.graph, Profile({}, {}), {"trips": 1000}, 9e5)).drops
     {'trips': Random(keep=0.5)}
     >>> shedder.problems[0].rows
@@ -93,7 +94,8 @@ def run_rows(
 ) -> dict[str, list[Any]]:
     """Run a network on these rows, nothing shed, to the end; the rows of every output.
 
-    `rows` has, by source, tuples in the order of its schema, or dictionaries. Windows that the watermark has passed are
+    `rows` has, by source, tuples in the order of its schema, or dictionaries; where the source has a payload, tuples of
+    one text. Windows that the watermark has passed are
     closed, those after it are not. `options` are others of `jt.start`, such as `tables`.
     """
     from jettison.spark.run.session import local_session
@@ -105,11 +107,14 @@ def run_rows(
     if missing:
         raise StartError(f"run_rows: there are no rows for source {missing[0]!r}: give [] where none come.")
     session = spark or local_session()
-    inputs = {
-        source.name: memory_source(session, as_ddl(source.schema), rows[source.name] or ()) for source in graph.sources
-    }
+    inputs = {source.name: memory_source(session, _columns(source), rows[source.name]) for source in graph.sources}
     sinks = {output.name: memory() for output in graph.outputs}
     given = {"trigger": "available now", "costs": Profile({}, {}), **options}
     run = start(network, {name: source.frame for name, source in inputs.items()}, sinks, **given)
     run.await_termination()
     return {name: list(sink.rows) for name, sink in sinks.items()}
+
+
+def _columns(source: Source) -> str:
+    """The columns of a source's stream: those of its schema, or the one that holds the payload."""
+    return as_ddl(source.schema) if source.payload is None else f"{source.payload_column} string"

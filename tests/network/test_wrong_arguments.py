@@ -171,6 +171,7 @@ WRONG: dict[str, tuple[Callable[..., Any], str]] = {
     "costs None": (lambda: jt.Profile({}, None), r"profile selectivity is None: give numbers by"),  # type: ignore[arg-type]
     "fixed nan": (lambda: jt.Profile({}, {}, fixed_ms=math.nan), r"profile fixed_ms is nan: give a finite number"),
     # what Spark's DataFrames have
+    "behind an output": (lambda: trips().output("o").where("a > 1"), r"output 'o' ends its stream: declare 'where' on"),
     "column": (lambda: trips()["fare"], r"stream 'trips' has no columns to take out: name them in SQL"),
     "groups of windows": (lambda: trips().window("5 seconds").groupBy("a"), r"no 'groupBy' \(say by= in window"),
     "rest of windows": (lambda: trips().window("5 seconds").count(), r"window of 'trips' has no 'count': it has agg"),

@@ -74,7 +74,15 @@ def main(
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Load shedding for Spark Structured Streaming: results stay fresh in a burst, and say how complete they are."""
+    """Load shedding for Spark Structured Streaming: results stay fresh in a burst, and say how complete they are.
+
+    A network is declared in a YAML file. Check it, see what would be shed, then run it.
+
+    \b
+    jettison check examples/taxi.yaml
+    jettison plan examples/taxi.yaml
+    jettison run examples/taxi.yaml --for 30
+    """
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 

@@ -15,14 +15,14 @@ from jettison.experiments import harness
 from jettison.experiments.harness import Experiment, Result
 from jettison.network.columns.words import meant
 
-app = typer.Typer(help="Results of the seeds, run again.")
+app = typer.Typer(help="List and run the experiments behind our claims.")
 
 
 @app.command("list")
 def list_() -> None:
-    """Show all experiments, with the section of the seed that each one reruns."""
+    """List all experiments, with the section of the paper that each one repeats ("ours" where there is none)."""
     table = plain_table()
-    for heading in ("name", "seed", "what it shows"):
+    for heading in ("name", "from", "what it shows"):
         table.add_column(heading, overflow="fold", no_wrap=heading != "what it shows")
     for each in harness.EXPERIMENTS:
         table.add_row(each.name, each.section, each.summary)
@@ -31,17 +31,22 @@ def list_() -> None:
 
 @app.command("run")
 def run(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="One of `jettison experiment list`.")] = None,
-    all_: Annotated[bool, typer.Option("--all", help="Run all of them, one after another.")] = False,
-    quick: Annotated[bool, typer.Option("--quick", help="A short form, for the test suite.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON, last on stdout.")] = False,
-    folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where CSV and PNG go.")] = Path(
-        "out/experiments"
-    ),
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="A name from `jettison experiment list`.")] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Run all experiments, one after another.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Run the short form, which the test suite uses.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON, as the last line.")] = False,
+    folder: Annotated[
+        Path, typer.Option("--out", metavar="DIR", help="The folder for the CSV and the picture.")
+    ] = Path("out/experiments"),
     verbose: Verbose = False,
     quiet: Quiet = False,
 ) -> None:
-    """Run an experiment, show its metrics and checks, write its table and its picture. Exit code 1: a check failed."""
+    """Run an experiment, show its metrics and checks, and write a CSV and a picture. Exit code 1: a check failed.
+
+    \b
+    jettison experiment run planning
+    jettison experiment run burst --quick --json
+    """
     if (name is None) == (not all_):
         raise typer.BadParameter("give the NAME of an experiment or --all, one of the two.")
     # experiments say themselves how far they are: of their runs only what goes wrong, unless asked for

@@ -21,7 +21,11 @@ from jettison.statistics.load import flows, load_coefficients
 
 
 def check(spec: SpecPath) -> None:
-    """Read a specification, check all of it (columns, SQL, functions), and show its network. Needs no Spark."""
+    """Check a file (columns, types, SQL, functions, profile, places), and show its network. Needs no Spark.
+
+    \b
+    jettison check examples/taxi.yaml
+    """
     read, graph = load_spec(spec)
     check_types(graph)
     check_sql(graph)
@@ -42,9 +46,16 @@ def explain(
     spec: SpecPath,
     rows_per_s: Rates = None,
     headroom: Headroom = None,
-    mermaid: Annotated[bool, typer.Option("--mermaid", help="Print a Mermaid flow chart for a document.")] = False,
+    mermaid: Annotated[
+        bool, typer.Option("--mermaid", help="Print a Mermaid flow chart, for use in a document.")
+    ] = False,
 ) -> None:
-    """Show where the work goes, how much it is at these rates, and which drops they need. Needs no Spark."""
+    """Show the network with its costs, its load, and the drops that these rates need. Needs no Spark.
+
+    \b
+    jettison explain examples/taxi.yaml
+    jettison explain examples/taxi.yaml --rows-per-s trips=100000 --mermaid
+    """
     now = situation(spec, rows_per_s or (), headroom)
     if mermaid:
         arc_notes = {arc: f"keep {share}" for arc, share in kept(now.plan).items()}

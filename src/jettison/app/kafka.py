@@ -16,11 +16,18 @@ _FOREVER_S = 1e9
 
 
 def kafka(
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Port on 127.0.0.1.")] = 9092,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="The port on 127.0.0.1.")] = 9092,
     topic: Annotated[str, typer.Option(help="The topic that trips are sent to.")] = "trips",
-    rate: Annotated[float, typer.Option(metavar="ROWS_PER_S", min=0, help="Trips per second; 0 sends none.")] = 2000.0,
+    rate: Annotated[float, typer.Option(metavar="ROWS_PER_S", min=0, help="Trips per second. 0 sends none.")] = 2000.0,
 ) -> None:
-    """Start an Apache Kafka broker on loopback and send taxi trips to it. Ctrl-C ends both; the data is gone then."""
+    """Start a Kafka broker on this machine and send taxi trips to it, to try things with. Ctrl-C ends both.
+
+    The data is deleted at the end. The first start fetches Kafka from Maven Central.
+
+    \b
+    jettison kafka
+    jettison run examples/kafka.yaml --for 30     (in another terminal)
+    """
     try:
         from jettison.experiments.support.broker import Broker
         from jettison.experiments.support.producer import producing

@@ -14,8 +14,8 @@ from jettison.app.screen import err
 
 LOG = logging.getLogger("jettison")
 
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Log every batch, on stderr.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing on the way: results and faults alone.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Log every batch to stderr.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print results and errors only.")]
 
 
 class _ToStderr(logging.Handler):

@@ -11,14 +11,25 @@ from rich.table import Table
 from jettison.app.screen import kept, out, paragraph, percent, plain_table, predicates
 from jettison.app.situation import Situation, situation
 
-SpecPath = Annotated[Path, typer.Argument(metavar="SPEC", help="A YAML specification.", show_default=False)]
+SpecPath = Annotated[
+    Path,
+    typer.Argument(metavar="SPEC", help="A network in a YAML file, such as examples/taxi.yaml.", show_default=False),
+]
 Rates = Annotated[
     list[str] | None,
-    typer.Option("--rows-per-s", metavar="SOURCE=N", help="Rate of a source in place of the profile's; repeatable."),
+    typer.Option(
+        "--rows-per-s",
+        metavar="SOURCE=N",
+        help="Rows per second of a source, in place of those in the file's profile. May be repeated.",
+    ),
 ]
 Headroom = Annotated[
     float | None,
-    typer.Option(help="Share of capacity to use, in place of run.shedding.headroom (0.9 by default)."),
+    typer.Option(
+        metavar="SHARE",
+        help="Share of the trigger that a batch may take, above 0 and at most 1, in place of the file's "
+        "(0.9 unless it says otherwise).",
+    ),
 ]
 
 _MOST_COLUMNS = 3
@@ -28,9 +39,16 @@ def plan(
     spec: SpecPath,
     rows_per_s: Rates = None,
     headroom: Headroom = None,
-    most: Annotated[int, typer.Option(min=2, help="Show at most so many rows of the road map.")] = 20,
+    most: Annotated[int, typer.Option(min=2, help="Show at most this many rows of the road map.")] = 20,
 ) -> None:
-    """Show what would be shed, in which order and at what price, from the file's profile. Needs no Spark."""
+    """Show what would be shed, in which order, and what it costs. Needs no Spark.
+
+    Rates and costs are those of the file's `profile` section.
+
+    \b
+    jettison plan examples/taxi.yaml
+    jettison plan examples/taxi.yaml --rows-per-s trips=2000000 --headroom 0.8
+    """
     now = situation(spec, rows_per_s or (), headroom)
     rates = ", ".join(f"{name} {rate:,.0f} rows/s" for name, rate in now.rows_per_s.items())
     paragraph(f"road map of network {now.graph.name}: {len(now.road_map)} rows, for {rates}")

@@ -30,27 +30,33 @@ _POLL_S = 0.5
 def run(
     spec: SpecPath,
     seconds: Annotated[
-        float | None, typer.Option("--for", metavar="SECONDS", help="Stop after so long; else run until Ctrl-C.")
+        float | None,
+        typer.Option("--for", metavar="SECONDS", help="Stop after this many seconds. Without it, run until Ctrl-C."),
     ] = None,
     no_shedding: Annotated[bool, typer.Option("--no-shedding", help="Measure and report, but drop nothing.")] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Plan and report what would be dropped, but drop nothing.")
     ] = False,
     shedder: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help=f"Who plans, in place of the file's: {', '.join(SHEDDERS)}."),
+        str | None, typer.Option(metavar="NAME", help=f"The shedder, in place of the file's: {', '.join(SHEDDERS)}.")
     ] = None,
     metrics: Annotated[
         str | None,
-        typer.Option(metavar="ADDRESS", help="Serve Prometheus metrics, such as at 0.0.0.0:9100; :9100 is local."),
+        typer.Option(
+            metavar="ADDRESS", help="Serve Prometheus metrics at 0.0.0.0:9100, or at :9100 for this machine alone."
+        ),
     ] = None,
-    cores: Annotated[int | None, typer.Option(min=1, help="Cores for Spark; all of them unless given.")] = None,
+    cores: Annotated[int | None, typer.Option(min=1, help="Cores for Spark. Without it, all cores.")] = None,
     verbose: Verbose = False,
     quiet: Quiet = False,
 ) -> None:
-    """Run a specification on local Spark and report. Ctrl-C stops it between two batches.
+    """Run a file on Spark, on this machine, and print a report at the end. Ctrl-C stops it between two batches.
 
-    On a terminal a live line tells how it goes; in files and pipes the log does, on stderr.
+    On a terminal a live line shows the state of the run; in files and pipes the log goes to stderr.
+
+    \b
+    jettison run examples/taxi.yaml --for 30
+    jettison run examples/taxi.yaml --for 30 --dry-run
     """
     live = out.is_terminal and not quiet
     show_log(verbose=verbose, quiet=quiet, live=live)
@@ -90,14 +96,25 @@ def run(
 
 
 def demo(
-    seconds: Annotated[float, typer.Option(help="How long each of the three runs lasts.")] = 12.0,
-    quick: Annotated[bool, typer.Option("--quick", help="A short one, for tests.")] = False,
-    kafka: Annotated[bool, typer.Option("--kafka", help="Trips come from a Kafka broker on this machine.")] = False,
-    folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where it writes.")] = Path("out/demo"),
+    seconds: Annotated[float, typer.Option(help="How many seconds each of the three runs lasts.")] = 12.0,
+    quick: Annotated[bool, typer.Option("--quick", help="The short form, for tests.")] = False,
+    kafka: Annotated[
+        bool, typer.Option("--kafka", help="Read the trips from a Kafka broker that is started on this machine.")
+    ] = False,
+    folder: Annotated[
+        Path, typer.Option("--out", metavar="DIR", help="The folder for results and the picture.")
+    ] = Path("out/demo"),
     verbose: Verbose = False,
     quiet: Quiet = False,
 ) -> None:
-    """A burst against a small network: watch it shed, and what it says about the results."""
+    """Run a burst against a small network three times: nothing shed, shed by chance, shed by value.
+
+    It measures this machine first, and takes about two minutes.
+
+    \b
+    jettison demo
+    jettison demo --kafka
+    """
     show_log(verbose=verbose, quiet=quiet, live=out.is_terminal)
     if not seconds > 0:
         raise typer.BadParameter(f"--seconds is {seconds:g}: give a number of seconds above 0.")

@@ -27,25 +27,39 @@ def simulate(
     spec: SpecPath,
     rate: Annotated[
         list[str] | None,
-        typer.Option("--rate", metavar="SOURCE=N", help="Rows per second of a source, in place of the file's."),
+        typer.Option(
+            "--rate", metavar="SOURCE=N", help="Rows per second of a source, in place of the file's. May be repeated."
+        ),
     ] = None,
-    seconds: Annotated[float, typer.Option("--for", metavar="SECONDS", help="How long, in virtual time.")] = 60.0,
+    seconds: Annotated[
+        float, typer.Option("--for", metavar="SECONDS", help="How many seconds of virtual time.")
+    ] = 60.0,
     headroom: Headroom = None,
     scheduler: Annotated[
-        Literal["batch", "round-robin"], typer.Option(help="Micro-batches as in Spark, or turns as in Aurora.")
+        Literal["batch", "round-robin"],
+        typer.Option(help="Micro-batches, as in Spark, or one operator after another, as in Aurora."),
     ] = "batch",
     no_shedding: Annotated[bool, typer.Option("--no-shedding", help="Drop nothing.")] = False,
     shedder: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help=f"Who plans, in place of the file's: {', '.join(SHEDDERS)}."),
+        str | None, typer.Option(metavar="NAME", help=f"The shedder, in place of the file's: {', '.join(SHEDDERS)}.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")] = 0,
-    json: Annotated[bool, typer.Option("--json", help="Print everything as JSON, batch by batch.")] = False,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed of the random numbers: the same seed gives the same result.")
+    ] = 0,
+    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON, batch by batch.")] = False,
     folder: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Draw rows and latency over time into this folder.")
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="Write a picture of rows and latency over time to this folder."),
     ] = None,
 ) -> None:
-    """Try a specification on a virtual clock, at the costs of its profile: what is delivered, how late. No Spark."""
+    """Run the control loop on a virtual clock, and show what is delivered, and how late. Needs no Spark.
+
+    Costs are those of the file's `profile` section. Rates are those of its generators, else those of the profile.
+
+    \b
+    jettison simulate examples/taxi.yaml --for 60
+    jettison simulate examples/taxi.yaml --rate trips=500000 --shedder random --json
+    """
     if not 0 < seconds < float("inf"):
         raise typer.BadParameter(f"--for is {seconds:g}: give a number of seconds above 0.")
     read, graph = load_spec(spec)

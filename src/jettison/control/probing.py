@@ -35,7 +35,7 @@ class Probes:
     >>> from jettison.network import Network, QoS
     >>> net = Network("taxi")
     >>> trips = net.source("trips", "at timestamp", event_time="at")
-    >>> trips.window("5 seconds").agg(n="count(*)", name="busy").output("table", qos=QoS(gap=4))
+    >>> _ = trips.window("5 seconds").agg(n="count(*)", name="busy").output("table", qos=QoS(gap=4))
     >>> probes = Probes(WindowDecisions(net.graph))
     >>> seconds = [second for second in range(100) if probes.tried(["busy"], lambda _: second * 1_000_000)]
     >>> seconds[0], seconds[-1]  # 20 plans after closing: the window from second 25 on, then again after twice as many

@@ -116,7 +116,7 @@ def by_chance_instead(problem: Problem, plan: Plan, arcs: Collection[str]) -> Pl
     >>> from jettison.network import Network
     >>> from jettison.plan.drops.semantic import Semantic
     >>> from jettison.statistics.profile import Profile
-    >>> net = Network("one"); net.source("s", "x int").where("x > 0", name="w").output("o")
+    >>> net = Network("one"); _ = net.source("s", "x int").where("x > 0", name="w").output("o")
     >>> problem = Problem(net.graph, Profile({"w": 10.0}, {}), {"s": 100}, 400.0)
     >>> by_value = Plan({"s": Semantic("x", (0.0, 1.0), (1.0, 0.0), keep=0.4)}, "overload", 7, saves_us=600.0)
     >>> plan = by_chance_instead(problem, by_value, ["s"])

@@ -23,21 +23,18 @@ from jettison.network.qos import QoS
 from jettison.options.checkpoint import Checkpoint
 from jettison.options.costs import Costs
 from jettison.spark.folder_size import size_of_folder
-from jettison.spark.read.generator import generate
 from jettison.spark.run.run import Run
 from jettison.spark.run.session import local_session
 from jettison.spark.run.start import start
 from jettison.spark.write.sinks import spark_format
 from jettison.statistics.profile import Profile
-from jettison.synthetic.fields import TAXI
-from jettison.synthetic.rates import Constant
 
 RETENTION = 200
 MOST_GROWTH = 1.1
-_RATE = Constant(1000.0)
 _ROWS = 100
-_WAITING_S = 86_400
-"""So old is the first row: there are always more rows than a batch reads, and every batch has the same number."""
+"""Of each source in every batch. They are made in the JVM, so that time goes into batches and not into making rows."""
+_BATCH_MS = 100
+"""Event time that a batch covers."""
 _SCHEMA = "trip long, pickup timestamp, zone int, fare double"
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _SAMPLES = 60
@@ -62,6 +59,18 @@ def profile(net: Network) -> Profile:
     return Profile(dict.fromkeys(net.graph.by_name, _COST_US), {"dear": 0.2}, fixed_ms=20.0)
 
 
+def _rows(spark: Any, start_ms: float, seed: int) -> Any:
+    """A stream of taxi trips that is never behind and never ahead: every batch has the same number of rows."""
+    options = {"rowsPerBatch": _ROWS, "advanceMillisPerBatch": _BATCH_MS, "startTimestamp": int(start_ms)}
+    made = spark.readStream.format("rate-micro-batch").options(**options, numPartitions=1).load()
+    return made.selectExpr(
+        "value AS trip",
+        f"timestamp + make_dt_interval(0, 0, 0, pmod(value, {_ROWS}) / 1000) AS pickup",
+        f"CAST(pmod(xxhash64(value, {seed}), 50) AS int) AS zone",
+        f"25D * pmod(xxhash64({seed}, value), 1000) / 1000 AS fare",
+    )
+
+
 class Soak:
     """One run on one checkpoint, stopped and started again, with what was measured."""
 
@@ -69,7 +78,6 @@ class Soak:
         self._spark = spark
         self._folder = folder
         self._began_ms = 1000 * time.time()
-        self._start_us = int(1000 * self._began_ms) - _WAITING_S * 1_000_000
         self._began_s = time.monotonic()
         self._run: Run | None = None
         self.batches: list[dict[str, float]] = []
@@ -81,10 +89,7 @@ class Soak:
         began = time.monotonic()
         net = network()
         names = [source.name for source in net.graph.sources]
-        streams = {
-            name: generate(self._spark, TAXI, rate=_RATE, seed=index, rows_per_batch=_ROWS, start_us=self._start_us)
-            for index, name in enumerate(names)
-        }
+        streams = {name: _rows(self._spark, self._began_ms, seed) for seed, name in enumerate(names)}
         self._run = start(
             net,
             streams,
@@ -206,11 +211,11 @@ def _resident_mb() -> float:
 def _heap_mb(spark: Any) -> float:
     """What is left in the JVM's heap after a collection: the least of three, for batches go on meanwhile."""
     jvm = spark._jvm
-    runtime = jvm.java.lang.Runtime.getRuntime()
+    memory = jvm.java.lang.management.ManagementFactory.getMemoryMXBean()
     found = []
     for _ in range(3):
         jvm.java.lang.System.gc()
-        found.append(float(runtime.totalMemory() - runtime.freeMemory()) / 1e6)
+        found.append(float(memory.getHeapMemoryUsage().getUsed()) / 1e6)
     return min(found)
 
 

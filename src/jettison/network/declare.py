@@ -59,7 +59,7 @@ class Network:
 
     >>> net = Network("taxi")
     >>> trips = net.source("trips", schema="trip long, fare double", id=["trip"])
-    >>> trips.where("fare > 200").select("trip").output("alerts")
+    >>> _ = trips.where("fare > 200").select("trip").output("alerts")
     >>> print(net)
     network taxi
     trips: source trip long, fare double
@@ -279,13 +279,14 @@ class Stream:
         return self._network._add(Apply(name, (self.name,), function, declared))
 
     @checked_call("stream.output")
-    def output(self, name: str, *, qos: QoS | None = None, quality: bool = False) -> None:
+    def output(self, name: str, *, qos: QoS | None = None, quality: bool = False) -> Ended:
         """End the stream here: results leave under this name, worth what `qos` says."""
         if qos is not None and not isinstance(qos, QoS):
             raise NetworkError(f"output {name!r}: qos is {qos!r}: give jt.QoS(...), such as jt.QoS(priority=5).")
         if not isinstance(quality, bool):
             raise NetworkError(f"output {name!r}: quality is {quality!r}: say True or False.")
         self._network._add(Output(name, (self.name,), qos or QoS(), quality))
+        return Ended(name, self.name)
 
     def _check_network(self, kind: str, name: str, other: Stream) -> None:
         if not isinstance(other, Stream):
@@ -295,6 +296,30 @@ class Stream:
                 f"{kind} {name!r}: stream {other.name!r} belongs to another network ({other._network.name!r}): "
                 f"declare it in this one ({self._network.name!r}) too."
             )
+
+
+class Ended:
+    """The end of a stream: an output, behind which nothing can be declared.
+
+    >>> ended = Network("n").source("s", "a int").output("o")
+    >>> ended.where("a > 0")
+    Traceback (most recent call last):
+    jettison.errors.UnknownNameError: output 'o' ends its stream: declare 'where' on stream 's', before the output.
+    """
+
+    def __init__(self, name: str, stream: str) -> None:
+        self.name = name
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name == "name":  # not there yet, while it is copied
+            raise AttributeError(f"'Ended' object has no attribute {name!r}")
+        raise UnknownNameError(
+            f"output {self.name!r} ends its stream: declare {name!r} on stream {self._stream!r}, before the output."
+        )
+
+    def __repr__(self) -> str:
+        return f"<output {self.name!r} of stream {self._stream!r}>"
 
 
 class Windowed:

@@ -44,7 +44,7 @@ def check_types(graph: Graph) -> None:
     """Raise for a column whose type is nearly, but not quite, one of Spark's: others may be new in it.
 
     >>> from jettison.network import Network
-    >>> net = Network("n"); net.source("s", "a integr").output("o"); check_types(net.graph)
+    >>> net = Network("n"); _ = net.source("s", "a integr").output("o"); check_types(net.graph)
     Traceback (most recent call last):
     jettison.errors.NetworkError: source 's': column 'a' has the unknown type 'integr' (did you mean 'integer'?).
     """

@@ -46,7 +46,7 @@ def counted_shares(
     >>> from jettison.network import Network, QoS, Value
     >>> from jettison.statistics.samples import ValueSample
     >>> net, value = Network("n"), Value("x", [(0, 50, 0.5), (50, 100, 1)])
-    >>> net.source("s", "x int").output("o", qos=QoS(value=value))
+    >>> _ = net.source("s", "x int").output("o", qos=QoS(value=value))
     >>> bounds = net.graph.tracks.by_output["o"].bounds
     >>> upper = Semantic("x", bounds, tuple(float(low >= 50) for low in bounds[:-1]) + (0.0,), keep=0.5)
     >>> low = ValueSample(100, (10.0,) * 80 + (60.0,) * 20)  # the plan counted on 50, there are 20

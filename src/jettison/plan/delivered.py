@@ -52,7 +52,7 @@ def delivered(graph: Graph, plan: Plan, sample: BatchSample, profile: Profile | 
 
     >>> from jettison.network import Network
     >>> from jettison.plan.drops.random import Random
-    >>> net = Network("one"); net.source("s", "x int").where("x > 0", name="w").output("o")
+    >>> net = Network("one"); _ = net.source("s", "x int").where("x > 0", name="w").output("o")
     >>> sample = BatchSample(0, 0.0, 1000.0, 900.0, {"s": 100}, {"s": (100, 48)})
     >>> delivered(net.graph, Plan({"s": Random(0.5)}, delivered={"o": 0.5}), sample)
     {'o': Delivered(share=0.48, worth=0.48, weight=100.0)}
@@ -164,7 +164,7 @@ def windows_of_batch(
     >>> from jettison.plan.windows.fates import Schedule, Segment
     >>> from jettison.plan.drops.window import Fate
     >>> net = Network("taxi"); trips = net.source("trips", "at timestamp", event_time="at")
-    >>> trips.window("1 minute").agg(n="count(*)", name="busy").output("out")
+    >>> _ = trips.window("1 minute").agg(n="count(*)", name="busy").output("out")
     >>> marks = BatchMarks(net.graph, {"busy": Mark(1_200_000_000, 600_000_000)})
     >>> fate = Fate(60_000_000, Schedule((Segment(0, drop_share=0.5, gap=1, seed="busy"),)), 0.5)
     >>> plan = Plan({"busy>out": Window({"busy": fate}, 0.5, of="busy")})

@@ -38,7 +38,7 @@ def floor_at(graph: Graph, arc: str) -> float:
 
     >>> from jettison.network import Network, QoS
     >>> net = Network("two"); trips = net.source("trips", "x int")
-    >>> trips.where("x > 0", name="a").output("all"); trips.output("bill", qos=QoS(min_accuracy=0.3))
+    >>> _ = trips.where("x > 0", name="a").output("all"); _ = trips.output("bill", qos=QoS(min_accuracy=0.3))
     >>> floor_at(net.graph, "trips"), floor_at(net.graph, "trips>a")
     (0.3, 0.0)
     """
@@ -52,7 +52,7 @@ def accuracies(graph: Graph, rows: Mapping[str, float], keeps: Mapping[str, floa
 
     >>> from jettison.network import Network
     >>> net = Network("two"); trips, rides = net.source("trips", "x int"), net.source("rides", "x int")
-    >>> trips.where("x > 0", name="w").union(rides, name="u").output("o"); trips.output("p")
+    >>> _ = trips.where("x > 0", name="w").union(rides, name="u").output("o"); _ = trips.output("p")
     >>> accuracies(net.graph, {"trips": 300.0, "rides": 100.0}, {"trips": 0.5, "trips>w": 0.5})
     {'p': 0.5, 'o': 0.4375}
     """
@@ -80,7 +80,7 @@ def least_read_share(graph: Graph, source: str, rows: float, skipped: float = 0.
     """The share of `rows` of a source that must be read so that floors can be held; `skipped` rows are passed over.
 
     >>> from jettison.network import Network, QoS
-    >>> net = Network("one"); net.source("s", "x int").output("o", qos=QoS(min_accuracy=0.3))
+    >>> net = Network("one"); _ = net.source("s", "x int").output("o", qos=QoS(min_accuracy=0.3))
     >>> least_read_share(net.graph, "s", rows=100.0), least_read_share(net.graph, "s", rows=50.0, skipped=50.0)
     (0.3, 0.6)
     """

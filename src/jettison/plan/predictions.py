@@ -26,7 +26,7 @@ def claimed(problem: Problem, drops: Mapping[str, Drop], reason: str) -> Plan:
 
     >>> from jettison.network import Network
     >>> from jettison.statistics.profile import Profile
-    >>> net = Network("one"); net.source("s", "x int").where("x > 0", name="w").output("o")
+    >>> net = Network("one"); _ = net.source("s", "x int").where("x > 0", name="w").output("o")
     >>> plan = claimed(Problem(net.graph, Profile({"w": 10.0}, {}), {"s": 100}, 400.0), {"s": Random(0.4)}, OVERLOAD)
     >>> plan.delivered, plan.utility, plan.saves_us
     ({'o': 0.4}, 0.4, 600.0)

@@ -23,7 +23,7 @@ class Arrivals:
 
     >>> from jettison.network import Network
     >>> from jettison.statistics.profile import Profile
-    >>> net = Network("n"); net.source("trips", "fare double").output("fares")
+    >>> net = Network("n"); _ = net.source("trips", "fare double").output("fares")
     >>> cells = Cells(net.graph, Profile({}, {}))
     >>> found = Arrivals(net.graph, {"trips": 1000}, 60_000, cells, Chance(seed=0)).between(1000, 1150)
     >>> found.times_ms, found.counts["trips"].ravel()

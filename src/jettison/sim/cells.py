@@ -36,7 +36,7 @@ class Cells:
     >>> from jettison.network import Network, QoS, Value
     >>> net = Network("n")
     >>> trips = net.source("trips", "fare double")
-    >>> trips.output("fares", qos=QoS(value=Value("fare", [(0, 10, 0.1), (10, 50, 1.0)])))
+    >>> _ = trips.output("fares", qos=QoS(value=Value("fare", [(0, 10, 0.1), (10, 50, 1.0)])))
     >>> cells = Cells(net.graph, Profile({}, {}, values={"trips.fare": [0.04] * 20 + [0.01] * 20 + [0.0]}))
     >>> cells.count, round(float(cells.arriving("trips")[0]), 3)
     (41, 0.04)

@@ -59,7 +59,7 @@ def simulate(
     to be planned by another QoS than they are judged by.
 
     >>> from jettison.network import Network
-    >>> net = Network("n"); net.source("trips", "fare double").output("fares")
+    >>> net = Network("n"); _ = net.source("trips", "fare double").output("fares")
     >>> costs = Profile({"trips": 10.0}, {})  # a second takes 100,000 trips
     >>> calm = simulate(net.graph, costs, {"trips": 80_000}, trigger_ms=1000, seconds=10)
     >>> calm.outputs["fares"].delivered_share, calm.outputs["fares"].latency_ms["max"]

@@ -93,7 +93,7 @@ def flows_by_value(
     >>> from jettison.network import Network, QoS, Value
     >>> net = Network("n")
     >>> high = net.source("s", "x int").where("x >= 50", name="high")
-    >>> high.output("o", qos=QoS(value=Value("x", [(0, 50, 0.2), (50, 100, 1.0)])))
+    >>> _ = high.output("o", qos=QoS(value=Value("x", [(0, 50, 0.2), (50, 100, 1.0)])))
     >>> spread = {"s.x": [0.5 / 20] * 40 + [0.0], "high.x": [0.0] * 20 + [1 / 20] * 20 + [0.0]}
     >>> profile, upper_half = Profile({}, {"high": 0.5}, values=spread), (0.0,) * 20 + (1.0,) * 21
     >>> on = flows_by_value(net.graph, profile, {"s": 100}, {"s": upper_half})

@@ -23,7 +23,7 @@ class Listeners:
     >>> from jettison.plan.plan import Plan
     >>> from jettison.statistics.samples import BatchSample
     >>> from jettison.telemetry.events import batch_event
-    >>> net = Network("n"); net.source("s", "x int").output("o")
+    >>> net = Network("n"); _ = net.source("s", "x int").output("o")
     >>> event = batch_event(net.graph, BatchSample(3, 0.0, 1000.0, 80.0, {"s": 7}), Plan(), budget_ms=900.0)
     >>> listeners = Listeners()
     >>> listeners.add(lambda event: print(event.sample.batch, event.sample.rows_in))

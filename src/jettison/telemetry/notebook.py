@@ -13,13 +13,12 @@ _CELL = "padding:2px 10px;text-align:{side}"
 
 def report_html(report: Report, *, above: Sequence[str] = ()) -> str:
     """A report: its summary, the table of outputs, its remarks. `above` are lines that come first."""
-    head, *lines = summary(report)
+    shown = [*above, *summary(report)]
     rows = [output_cells(name, output) for name, output in report.outputs.items()]
     return (
         '<div style="font-size:90%">'
-        + _lines([*above], weight="bold")
-        + _lines([head], weight="normal" if above else "bold")
-        + _lines(lines)
+        + _lines(shown[:1], weight="bold")
+        + _lines(shown[1:])
         + f'<table style="border-collapse:collapse;margin:6px 0">{_row(TITLES, "th")}'
         + "".join(_row(cells, "td") for cells in rows)
         + "</table>"

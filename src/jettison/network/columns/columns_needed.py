@@ -13,7 +13,7 @@ def needed_columns(graph: Graph, name: str) -> tuple[str, ...] | None:
     >>> from jettison.network import Network
     >>> net = Network("taxi")
     >>> trips = net.source("trips", "trip long, zone int, fare double, note string")
-    >>> trips.where("fare > 0").select("zone").output("zones"); trips.select("trip").output("ids")
+    >>> _ = trips.where("fare > 0").select("zone").output("zones"); _ = trips.select("trip").output("ids")
     >>> needed_columns(net.graph, "trips")
     ('trip', 'zone', 'fare')
     """

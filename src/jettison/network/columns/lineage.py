@@ -32,7 +32,7 @@ def origins(graph: Graph, name: str, column: str) -> dict[str, str]:
     >>> from jettison.network import Network
     >>> net = Network("taxi")
     >>> paid = net.source("trips", "trip long, fare double").where("fare > 0", name="paid")
-    >>> paid.select("trip", "fare AS price", name="priced").output("prices")
+    >>> _ = paid.select("trip", "fare AS price", name="priced").output("prices")
     >>> origins(net.graph, "prices", "price")
     {'prices': 'price', 'priced': 'price', 'paid': 'fare', 'trips': 'fare'}
     """

@@ -64,7 +64,7 @@ def whole_after_us(graph: Graph, watches: Mapping[str, Watch]) -> dict[str, floa
     >>> orders = net.source("orders", "order long, at timestamp", event_time="at")
     >>> paid = net.source("payments", "order long, paid timestamp", event_time="paid")
     >>> both = orders.join(paid, on="order", within="10 seconds", name="both")
-    >>> both.window("20 seconds").agg(n="count(*)", name="busy").output("out")
+    >>> _ = both.window("20 seconds").agg(n="count(*)", name="busy").output("out")
     >>> watch = Watch(5, {"orders": 60_000_000, "payments": 58_000_000})
     >>> whole_after_us(net.graph, {"both": watch, "busy": watch})["busy"]
     70000000

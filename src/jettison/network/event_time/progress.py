@@ -61,7 +61,7 @@ def reach_of(graph: Graph, name: str) -> Reach:
     >>> orders = net.source("orders", "order long, at timestamp", event_time="at")
     >>> paid = net.source("payments", "order long, paid timestamp", event_time="paid")
     >>> both = orders.join(paid, on="order", within="1 minute", name="both")
-    >>> both.window("1 minute").agg(n="count(*)", name="busy").output("out")
+    >>> _ = both.window("1 minute").agg(n="count(*)", name="busy").output("out")
     >>> reach_of(net.graph, "busy").at_us({"orders": 90, "payments": 60})
     60
     """

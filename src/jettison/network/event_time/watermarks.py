@@ -49,7 +49,7 @@ class BatchMarks:
     >>> net = Network("taxi")
     >>> trips = net.source("trips", "at timestamp", event_time="at")
     >>> minutes = trips.window("1 minute", delay="10 seconds").agg(n="count(*)", name="minutes")
-    >>> minutes.window("1 hour").agg(n="sum(n)", name="hours").output("out")
+    >>> _ = minutes.window("1 hour").agg(n="sum(n)", name="hours").output("out")
     >>> marks = BatchMarks(net.graph, {"minutes": Mark(3_620_000_000, 3_590_000_000)})
     >>> marks.closing("minutes", oldest_us=0), marks.closing("hours", oldest_us=0)
     ((3540000000, 3540000000), (0, 0))
@@ -142,7 +142,7 @@ class BatchMarks:
         >>> orders = net.source("orders", "order long, at timestamp", event_time="at")
         >>> paid = net.source("payments", "order long, paid timestamp", event_time="paid")
         >>> both = orders.join(paid, on="order", within="1 minute", name="both")
-        >>> both.window("1 minute").agg(n="count(*)", name="busy").output("out")
+        >>> _ = both.window("1 minute").agg(n="count(*)", name="busy").output("out")
         >>> mark = BatchMarks(net.graph, {}).after("busy", [95], {"orders": 95, "payments": 70})
         >>> mark.newest_us, mark.largest_us
         (70, 95)
@@ -162,7 +162,8 @@ def first_mark(graph: Graph, name: str, before_us: Mapping[str, int]) -> Mark:
 
     >>> from jettison.network import Network
     >>> net = Network("taxi")
-    >>> net.source("trips", "at timestamp", event_time="at").window("1 minute").agg(n="count(*)", name="a").output("b")
+    >>> trips = net.source("trips", "at timestamp", event_time="at")
+    >>> _ = trips.window("1 minute").agg(n="count(*)", name="a").output("b")
     >>> first_mark(net.graph, "a", {"trips": 70, "others": 90})
     Mark(newest_us=70, mark_us=None, seen_us={})
     """

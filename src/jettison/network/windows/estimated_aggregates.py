@@ -151,7 +151,7 @@ def weighed(graph: Graph) -> frozenset[str]:
     >>> net = Network("taxi")
     >>> trips = net.source("trips", "trip long, at timestamp, fare double", event_time="at", id=["trip"])
     >>> paid = trips.where("fare > 0", name="paid")
-    >>> paid.window("1 minute").agg(n="count(*)", name="busy").output("table", qos=QoS(on_loss="estimate"))
+    >>> _ = paid.window("1 minute").agg(n="count(*)", name="busy").output("table", qos=QoS(on_loss="estimate"))
     >>> sorted(weighed(net.graph))
     ['busy', 'paid', 'trips']
     """

@@ -45,7 +45,7 @@ def slice_groups(graph: Graph) -> tuple[SliceGroup, ...]:
     >>> net = Network("taxi")
     >>> trips = net.source("trips", "at timestamp, zone int", event_time="at")
     >>> for name, size in (("a", "10 seconds"), ("b", "7 seconds"), ("c", "5 seconds")):
-    ...     trips.window(size, by="zone").agg(n="count(*)", name=name).output(f"{name}_out")
+    ...     _ = trips.window(size, by="zone").agg(n="count(*)", name=name).output(f"{name}_out")
     >>> [(tuple(each.name for each in group.members), group.slice_us) for group in slice_groups(net.graph)]
     [(('a', 'c'), 5000000), (('b',), 7000000)]
     """
@@ -93,7 +93,7 @@ def results_above(graph: Graph, name: str) -> tuple[tuple[Aggregate, ...], bool]
     >>> net = Network("taxi")
     >>> trips = net.source("trips", "at timestamp, zone int", event_time="at")
     >>> busy = trips.window("1 minute").agg(n="count(*)", name="minutes").where("n > 5")
-    >>> busy.window("1 hour").agg(n="count(*)", name="hours").output("out")
+    >>> _ = busy.window("1 hour").agg(n="count(*)", name="hours").output("out")
     >>> [each.name for each in results_above(net.graph, "hours")[0]], results_above(net.graph, "minutes")[1]
     (['minutes'], True)
     """
@@ -106,7 +106,7 @@ def complete_after_us(graph: Graph, name: str) -> int:
     >>> from jettison.network import Network
     >>> net = Network("taxi")
     >>> trips = net.source("trips", "at timestamp, zone int", event_time="at")
-    >>> trips.window("1 minute").agg(n="count(*)").output("table"); trips.output("all")
+    >>> _ = trips.window("1 minute").agg(n="count(*)").output("table"); _ = trips.output("all")
     >>> complete_after_us(net.graph, "table"), complete_after_us(net.graph, "all")
     (60000000, 0)
     """
@@ -120,7 +120,7 @@ def waits_above(graph: Graph, name: str) -> bool:
     >>> from jettison.network import Network
     >>> net = Network("taxi")
     >>> trips = net.source("trips", "at timestamp, zone int", event_time="at")
-    >>> trips.where("zone > 0", name="zoned").window("10 rows").agg(n="count(*)", name="tens").where(
+    >>> _ = trips.where("zone > 0", name="zoned").window("10 rows").agg(n="count(*)", name="tens").where(
     ...     "n > 5", name="busy"
     ... ).output("out")
     >>> [waits_above(net.graph, name) for name in ("zoned", "tens", "busy")]
@@ -157,7 +157,7 @@ def readers_below(graph: Graph, name: str) -> set[str]:
     >>> net = Network("taxi")
     >>> trips = net.source("trips", "at timestamp, zone int", event_time="at")
     >>> busy = trips.window("1 minute").agg(n="count(*)", name="minutes")
-    >>> busy.output("table"); busy.where("n > 5").output("alerts")
+    >>> _ = busy.output("table"); _ = busy.where("n > 5").output("alerts")
     >>> readers_below(net.graph, "trips")
     {'minutes'}
     """

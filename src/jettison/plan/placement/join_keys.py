@@ -43,7 +43,7 @@ def key_at(graph: Graph, arc: str) -> tuple[str, ...] | None:
     >>> net = Network("shop")
     >>> orders = net.source("orders", "id long, at timestamp", event_time="at").select("id AS order", name="named")
     >>> paid = net.source("paid", "order long, at timestamp, sum double", event_time="at").select("order", "sum")
-    >>> orders.join(paid, on="order", within="1 minute", name="both").output("o")
+    >>> _ = orders.join(paid, on="order", within="1 minute", name="both").output("o")
     >>> key_at(net.graph, "orders"), key_at(net.graph, "paid"), key_at(net.graph, "both>o")
     (('id',), ('order',), None)
     """

@@ -100,8 +100,8 @@ def drop_arcs(graph: Graph) -> tuple[str, ...]:
     >>> from jettison.network import Network
     >>> net = Network("fig-3-3")
     >>> op1 = net.source("i1", "x int").where("x > 0", name="op1")
-    >>> op1.where("x > 1", name="op2").output("o1"); op1.where("x > 2", name="op3").output("o2")
-    >>> net.source("i2", "x int").where("x > 3", name="op4").output("o3")
+    >>> _ = op1.where("x > 1", name="op2").output("o1"); _ = op1.where("x > 2", name="op3").output("o2")
+    >>> _ = net.source("i2", "x int").where("x > 3", name="op4").output("o3")
     >>> drop_arcs(net.graph)
     ('i1', 'i2', 'op1>op2', 'op1>op3')
     """

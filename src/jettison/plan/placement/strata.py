@@ -31,7 +31,7 @@ def strata_at(graph: Graph, arc: str) -> tuple[Aggregate, tuple[str, ...]] | Non
     >>> net = Network("taxi")
     >>> trips = net.source("trips", "trip long, at timestamp, place int", event_time="at", id=["trip"])
     >>> busy = trips.select("place AS zone").window("1 minute", by="zone").agg(n="count(*)", name="busy")
-    >>> busy.output("table", qos=QoS(on_loss="estimate"))
+    >>> _ = busy.output("table", qos=QoS(on_loss="estimate"))
     >>> strata_at(net.graph, "trips")[1]
     ('place',)
     """

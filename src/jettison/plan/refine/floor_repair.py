@@ -41,7 +41,7 @@ def hold_floors(
     >>> from jettison.plan.drops.random import Random
     >>> from jettison.statistics.profile import Profile
     >>> net = Network("one")
-    >>> net.source("s", "x int").where("x > 0", name="w").output("o", qos=QoS(min_accuracy=0.3))
+    >>> _ = net.source("s", "x int").where("x > 0", name="w").output("o", qos=QoS(min_accuracy=0.3))
     >>> problem = Problem(net.graph, Profile({"w": 10.0}, {}), {"s": 100}, 50.0)
     >>> held = hold_floors(problem, claimed(problem, {"s": Random(0.05)}, "overload"))
     >>> round(held.drops["s"].keep, 6), round(held.saves_us, 3)

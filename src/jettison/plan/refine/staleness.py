@@ -35,8 +35,8 @@ def stale_limits(graph: Graph) -> dict[str, float]:
     >>> from jettison.network import Network, QoS
     >>> net = Network("taxi")
     >>> trips = net.source("trips", "trip long, at timestamp", event_time="at")
-    >>> trips.where("trip > 0", name="a").output("map", qos=QoS(stale="10 seconds"))
-    >>> trips.where("trip > 1", name="b").output("bill", qos=QoS(stale="1 hour"))
+    >>> _ = trips.where("trip > 0", name="a").output("map", qos=QoS(stale="10 seconds"))
+    >>> _ = trips.where("trip > 1", name="b").output("bill", qos=QoS(stale="1 hour"))
     >>> stale_limits(net.graph)
     {'trips': 3600.0, 'trips>a': 10.0}
     """
@@ -84,7 +84,7 @@ def within_floors(graph: Graph, rows: Mapping[str, float], fresh: Fresh, read: M
     >>> from jettison.network import Network, QoS
     >>> net = Network("taxi")
     >>> trips = net.source("trips", "at timestamp", event_time="at")
-    >>> trips.output("map", qos=QoS(stale="10 seconds", min_accuracy=0.5))
+    >>> _ = trips.output("map", qos=QoS(stale="10 seconds", min_accuracy=0.5))
     >>> for part in (0.4, 0.6):
     ...     within_floors(net.graph, {"trips": 100}, Fresh({"trips": 9.0}, {"trips": part}), {}).shares
     {'trips': 1.0}

@@ -92,8 +92,8 @@ class InputTopCost:
     >>> from jettison.network import Network
     >>> from jettison.statistics.profile import Profile
     >>> net = Network("two")
-    >>> net.source("s1", "x int").where("x > 0", name="w1").output("o1")
-    >>> net.source("s2", "x int").where("x > 0", name="w2").output("o2")
+    >>> _ = net.source("s1", "x int").where("x > 0", name="w1").output("o1")
+    >>> _ = net.source("s2", "x int").where("x > 0", name="w2").output("o2")
     >>> problem = Problem(net.graph, Profile({"w1": 10.0, "w2": 30.0}, {}), {"s1": 100, "s2": 100}, 2500.0)
     >>> InputTopCost().plan(problem).drops
     {'s2': Random(keep=0.5)}
@@ -111,8 +111,8 @@ class InputUniform:
     >>> from jettison.network import Network
     >>> from jettison.statistics.profile import Profile
     >>> net = Network("two")
-    >>> net.source("s1", "x int").where("x > 0", name="w1").output("o1")
-    >>> net.source("s2", "x int").where("x > 0", name="w2").output("o2")
+    >>> _ = net.source("s1", "x int").where("x > 0", name="w1").output("o1")
+    >>> _ = net.source("s2", "x int").where("x > 0", name="w2").output("o2")
     >>> problem = Problem(net.graph, Profile({"w1": 10.0, "w2": 30.0}, {}), {"s1": 100, "s2": 100}, 2500.0)
     >>> InputUniform().plan(problem).drops
     {'s1': Random(keep=0.25), 's2': Random(keep=0.75)}

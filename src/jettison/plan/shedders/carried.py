@@ -27,7 +27,7 @@ def carry(places: Layout, profile: Profile, keeps: Sequence[float], entering: Ma
 
     >>> from jettison.network import Network
     >>> from jettison.plan.placement.locations import layout
-    >>> net = Network("one"); net.source("s", "x int").where("x > 0", name="w").output("o")
+    >>> net = Network("one"); _ = net.source("s", "x int").where("x > 0", name="w").output("o")
     >>> profile = Profile({"w": 10.0}, {"w": 0.5})
     >>> carried = carry(layout(net.graph, profile), profile, [0.4], {"s": 100.0})
     >>> carried.tuples, carried.work_us

@@ -46,8 +46,8 @@ class ExactShedder:
 
     >>> from jettison.network import Network
     >>> net = Network("two")
-    >>> net.source("s1", "x int").where("x > 0", name="w1").output("o1")
-    >>> net.source("s2", "x int").where("x > 0", name="w2").output("o2")
+    >>> _ = net.source("s1", "x int").where("x > 0", name="w1").output("o1")
+    >>> _ = net.source("s2", "x int").where("x > 0", name="w2").output("o2")
     >>> problem = Problem(net.graph, Profile({"w1": 10.0, "w2": 30.0}, {}), {"s1": 100, "s2": 100}, 2500.0)
     >>> plan = ExactShedder().plan(problem)
     >>> {arc: round(drop.keep, 6) for arc, drop in plan.drops.items()}, round(plan.utility, 6)

@@ -217,7 +217,7 @@ def linear_program(graph: Graph, places: Layout) -> LinearProgram:
     >>> from jettison.plan.placement.locations import layout
     >>> from jettison.statistics.profile import Profile
     >>> net = Network("one")
-    >>> net.source("s", "x int").where("x > 0", name="w").output("o", qos=QoS([(100, 1), (50, 0.8), (0, 0)]))
+    >>> _ = net.source("s", "x int").where("x > 0", name="w").output("o", qos=QoS([(100, 1), (50, 0.8), (0, 0)]))
     >>> made = linear_program(net.graph, layout(net.graph, Profile({"w": 10.0}, {"w": 0.5})))
     >>> list(zip(made.rows.tolist(), made.columns.tolist(), made.tuples.tolist()))  # z1 + z2 - 0.5 y <= 0
     [(0, 1, 1.0), (0, 2, 1.0), (0, 0, -0.5)]

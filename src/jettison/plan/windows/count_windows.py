@@ -71,7 +71,7 @@ def cheap_results(graph: Graph, profile: Profile) -> frozenset[str]:
     >>> from jettison.network import Network
     >>> net = Network("quotes")
     >>> rows = net.source("quotes", "price double")
-    >>> rows.window("100 rows").agg(p="avg(price)", name="means").where("p > 5", name="dear").output("out")
+    >>> _ = rows.window("100 rows").agg(p="avg(price)", name="means").where("p > 5", name="dear").output("out")
     >>> cheap_results(net.graph, Profile({"means": 1.0, "dear": 5.0}, {"means": 0.01}))
     frozenset({'means'})
     >>> cheap_results(net.graph, Profile({"means": 1.0, "dear": 50.0}, {"means": 0.01}))

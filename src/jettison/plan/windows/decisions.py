@@ -52,8 +52,8 @@ class WindowDecisions:
     >>> from jettison.network import Network, QoS
     >>> net = Network("taxi")
     >>> trips = net.source("trips", "at timestamp, fare double", event_time="at")
-    >>> trips.window("20 seconds").agg(n="count(*)", name="a").output("a_out", qos=QoS(gap=9))
-    >>> trips.window("30 seconds").agg(n="count(*)", name="b").output("b_out", qos=QoS(gap=7))
+    >>> _ = trips.window("20 seconds").agg(n="count(*)", name="a").output("a_out", qos=QoS(gap=9))
+    >>> _ = trips.window("30 seconds").agg(n="count(*)", name="b").output("b_out", qos=QoS(gap=7))
     >>> decisions = WindowDecisions(net.graph)
     >>> decisions.by_aggregate["b"]
     Decision(step_us=60000000, gap=3, seed='a')
@@ -172,11 +172,11 @@ class WindowDecisions:
 
         >>> from jettison.network import Network, QoS
         >>> net = Network("taxi"); trips = net.source("trips", "at timestamp", event_time="at")
-        >>> trips.window("20 seconds").agg(n="count(*)", name="a").output("a_out", qos=QoS(gap=9))
+        >>> _ = trips.window("20 seconds").agg(n="count(*)", name="a").output("a_out", qos=QoS(gap=9))
         >>> WindowDecisions(net.graph).together("a")
         1
         >>> net = Network("taxi"); trips = net.source("trips", "at timestamp", event_time="at")
-        >>> trips.window("1 minute", slide="5 seconds").agg(n="count(*)", name="b").output("b_out", qos=QoS(gap=30))
+        >>> _ = trips.window("1 minute", slide="5 seconds").agg(n="count(*)", name="b").output("b_out", qos=QoS(gap=30))
         >>> WindowDecisions(net.graph).together("b")
         30
         """

@@ -59,7 +59,7 @@ def named_groups(graph: Graph) -> dict[str, Cells]:
     >>> net = Network("taxi")
     >>> trips = net.source("trips", "at timestamp, zone string", event_time="at")
     >>> busy = trips.window("10 seconds", by="zone").agg(n="count(*)", name="busy")
-    >>> busy.output("table", qos=QoS(gap=4, gaps={"zone": {"airport": 0, "harbour": 1}}))
+    >>> _ = busy.output("table", qos=QoS(gap=4, gaps={"zone": {"airport": 0, "harbour": 1}}))
     >>> found = named_groups(net.graph)["busy"]
     >>> found.column, found.names, found.gaps
     ('zone', ('airport', 'harbour'), (0, 1, 4))

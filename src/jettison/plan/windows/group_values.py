@@ -34,7 +34,7 @@ def valued_windows(graph: Graph) -> dict[str, Track]:
     >>> net = Network("taxi")
     >>> trips = net.source("trips", "at timestamp, zone int, fare double", event_time="at")
     >>> busy = trips.window("10 seconds", by="zone").agg(n="count(*)", name="busy")
-    >>> busy.output("table", qos=QoS(value=Value("zone", [(0, 50, 0.1), (50, 100, 1.0)])))
+    >>> _ = busy.output("table", qos=QoS(value=Value("zone", [(0, 50, 0.1), (50, 100, 1.0)])))
     >>> {name: track.columns["trips"] for name, track in valued_windows(net.graph).items()}
     {'busy': 'zone'}
     """

@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from jettison.spark.checkpoint.small_files import Folder
-from jettison.spark.ending.alive import wait_for_end
+from jettison.spark.ending.alive import session_alive, wait_for_end
 
 _LOOK_EVERY_S = 0.1
 
@@ -77,9 +77,9 @@ class ToTheEnd:
     def _watch(self) -> None:
         try:
             wait_for_end(self._spark, self._query, None)
-            if not self._stopped and self._begin_empty_batch():
+            if self._goes_on and self._begin_empty_batch():
                 wait_for_end(self._spark, self._last_batch(), None)
-            if not self._stopped:
+            if self._goes_on:
                 self._done()
         except StreamingQueryException:
             pass  # whoever asks the query hears of it
@@ -87,6 +87,10 @@ class ToTheEnd:
             self._failure = error
         finally:
             self._finished.set()
+
+    @property
+    def _goes_on(self) -> bool:
+        return not self._stopped and session_alive(self._spark)
 
     def _begin_empty_batch(self) -> bool:
         """Note a batch without rows behind the last one, if windows close in it."""
