@@ -37,9 +37,8 @@ def test_a_shedder_of_ones_own_is_obeyed_and_one_that_fails_is_replaced(
             sinks,
             trigger=TRIGGER,
             checkpoint=str(tmp_path),
-            shedder=shedder,  # type: ignore[arg-type]
-            profile=DEAR,
-            learn=False,
+            shedding=jt.Shedding(shedder=shedder),
+            costs=jt.Costs(DEAR, learn=False),
         )
     )
     plans = [plan for _, plan in run.history]
@@ -49,4 +48,4 @@ def test_a_shedder_of_ones_own_is_obeyed_and_one_that_fails_is_replaced(
         assert plan.keep("trips") == pytest.approx(0.09)
         rows, kept = sample.arcs["trips"]
         assert kept == pytest.approx(0.09 * rows, rel=0.25)
-    assert run.controller.uncertified == (2 if isinstance(shedder, Failing) else 0)
+    assert run.report().uncertified_plans == (2 if isinstance(shedder, Failing) else 0)
