@@ -32,7 +32,7 @@ def check_shedder(given: object) -> None:
 
     >>> check_shedder("semantik")
     Traceback (most recent call last):
-    jettison.errors.StartError: shedder 'semantik' is not known, did you mean 'semantic'?: use one of semantic, ...
+    jettison.errors.StartError: shedder 'semantik' is not known (did you mean 'semantic'?): use one of semantic, ...
     >>> check_shedder(3)
     Traceback (most recent call last):
     jettison.errors.StartError: shedder is 3: give a name (semantic, ...) or an object with a method plan(problem).
