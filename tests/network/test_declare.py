@@ -23,7 +23,7 @@ def test_every_method_declares_its_operator() -> None:
     known = wide.join("drivers", on="trip", how="left", name="known")
     done = known.apply("m:f", columns=["trip"], name="done")
     both = done.union(paid.select("trip", name="ids"), name="both")
-    assert both.output("out", qos=QoS(priority=2), quality=True) is None  # type: ignore[func-returns-value]
+    both.output("out", qos=QoS(priority=2), quality=True)
     schema = (("trip", "long"), ("fare", "double"), ("pickup", "timestamp"))
     assert set(net.graph.operators) == {
         Source("trips", schema, "pickup", ("trip",)),

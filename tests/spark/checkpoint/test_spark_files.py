@@ -12,6 +12,7 @@ from jettison.spark.checkpoint.logs import Logged, PlanLog
 from jettison.spark.checkpoint.lost_state import check_state_is_there
 from jettison.spark.checkpoint.small_files import LocalFolder
 from jettison.spark.checkpoint.spark_files import check_spark_files
+from jettison.statistics.records import Records
 
 pytestmark = pytest.mark.core
 
@@ -69,9 +70,9 @@ def test_trust_14_damaged_files_of_spark_are_named(
 def test_trust_14_state_that_is_gone_as_a_whole_is_refused(folder: LocalFolder, tmp_path: Path) -> None:
     """It began anew, with windows without the rows from before, and a warning."""
     plans, state = PlanLog(LocalFolder(tmp_path)), LocalFolder(tmp_path / "state")
-    plans.write(Logged(6, Plan(), {"trips": 10}))
+    plans.write(Logged(6, Plan(), Records({"trips": 10})))
     check_state_is_there(plans, folder, state)
-    plans.write(Logged(6, Plan(), {"trips": 10}, keeps_state=True))
+    plans.write(Logged(6, Plan(), Records({"trips": 10}), keeps_state=True))
     with pytest.raises(CheckpointError, match=r"state, what windows and joins keep, is gone, and batch 6 .*Restore"):
         check_state_is_there(plans, folder, state)
     state.write("operators.json", "{}")

@@ -13,7 +13,7 @@ from tests.spark.running import taxi, trips
 import jettison as jt
 from jettison.options.trigger import Trigger
 from jettison.spark.checkpoint.small_files import LocalFolder
-from jettison.spark.run.available_now import newest_batch
+from jettison.spark.run.available_now import begin_empty_batch, newest_batch
 
 SCHEMA = "trip long, at timestamp, zone int"
 DEAR = jt.Profile({"busy": 1_000_000.0, "rows": 1_000_000.0}, {})
@@ -110,6 +110,29 @@ def test_the_house_a_failure_on_the_way_is_raised(spark: SparkSession, tmp_path:
     with pytest.raises(jt.SinkError, match="no room"):
         run.await_termination(timeout=60)
     assert not run.is_active
+
+
+@pytest.mark.core
+def test_the_house_a_batch_without_rows_is_begun_behind_the_last_one(tmp_path: Path) -> None:
+    asked: list[int] = []
+
+    def has_more(batch: int) -> bool:
+        asked.append(batch)
+        return batch != 9
+
+    folder = LocalFolder(tmp_path)
+    assert not begin_empty_batch(folder, has_more), "nothing has run"
+    for batch in (6, 7):
+        folder.write(f"offsets/{batch}", f"v1\n{{}}\n{batch}")
+    folder.write("commits/6", "v1\n{}")
+    assert not begin_empty_batch(folder, has_more), "batch 7 is not committed: Spark repeats it first"
+    folder.write("commits/7", "v1\n{}")
+    assert begin_empty_batch(folder, has_more)
+    assert folder.read("offsets/8") == folder.read("offsets/7"), "up to where the last one read: no rows"
+    assert not begin_empty_batch(folder, has_more), "it was begun, and Spark has not run it yet"
+    folder.write("commits/8", "v1\n{}")
+    assert not begin_empty_batch(folder, has_more), "no more windows close"
+    assert asked == [8, 9]
 
 
 @pytest.mark.core

@@ -77,7 +77,7 @@ class ToTheEnd:
     def _watch(self) -> None:
         try:
             wait_for_end(self._spark, self._query, None)
-            if self._goes_on and self._begin_empty_batch():
+            if self._goes_on and begin_empty_batch(self._folder, self._has_more):
                 wait_for_end(self._spark, self._last_batch(), None)
             if self._goes_on:
                 self._done()
@@ -92,15 +92,16 @@ class ToTheEnd:
     def _goes_on(self) -> bool:
         return not self._stopped and session_alive(self._spark)
 
-    def _begin_empty_batch(self) -> bool:
-        """Note a batch without rows behind the last one, if windows close in it."""
-        committed = newest_batch(self._folder, "commits")
-        if committed is None or committed != newest_batch(self._folder, "offsets"):
-            return False
-        offsets = self._folder.read(f"offsets/{committed}")
-        if offsets is None or not self._has_more(committed + 1):
-            return False
-        return self._folder.create(f"offsets/{committed + 1}", offsets)
+
+def begin_empty_batch(folder: Folder, has_more: Callable[[int], bool]) -> bool:
+    """Note a batch without rows behind the last one, if that is committed and `has_more` says that windows close."""
+    committed = newest_batch(folder, "commits")
+    if committed is None or committed != newest_batch(folder, "offsets"):
+        return False
+    offsets = folder.read(f"offsets/{committed}")
+    if offsets is None or not has_more(committed + 1):
+        return False
+    return folder.create(f"offsets/{committed + 1}", offsets)
 
 
 def newest_batch(folder: Folder, below: str) -> int | None:
