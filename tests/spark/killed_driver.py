@@ -117,7 +117,7 @@ def record_filters(folder: Path) -> None:
         return attempt(runner, raw, batch, rows)
 
     def noted_expression(known: Known, item: object) -> Any:
-        if running:
+        if running and isinstance(item, str):
             note(running[0], "compiled", item)
         return expression(known, item)
 
