@@ -259,6 +259,15 @@ def test_trust_9_check_and_explain_show_floors(tmp_path: Path) -> None:
 
 
 @core
+def test_explain_says_what_each_refinement_changes() -> None:
+    shown = jettison("explain", TAXI.parent / "stocks.yaml", "--rows-per-s", "quotes=3000000").stdout
+    listed = shown.partition("refinements of the plan, in a run:\n")[2]
+    assert listed.startswith("  schedules: quotes keeps the same share by window, chosen anew"), shown
+    calm = jettison("explain", TAXI.parent / "stocks.yaml").stdout
+    assert "refinements" not in calm
+
+
+@core
 def test_explain_as_mermaid_is_mermaid_alone() -> None:
     lines = jettison("explain", TAXI, "--mermaid").stdout.splitlines()
     assert lines[0].startswith("%% The load is")

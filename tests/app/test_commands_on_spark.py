@@ -82,7 +82,8 @@ def test_run_ends_after_so_many_seconds(spark: SparkSession, tmp_path: Path, mon
     # trust 22: on the way there the log tells how it goes, line by line, where no live line can be seen
     said = [line.removeprefix("jettison: ") for line in result.stderr.splitlines()]
     assert said[0] == "starting Spark"
-    assert re.match(r"network 'taxi' starts: 1 source, 3 outputs, a batch every 1 s, checkpoint ", said[1])
+    started = r"network 'taxi' starts: 1 source, 3 outputs, a batch every 1 s, checkpoint \S+, begins with batch 0$"
+    assert re.match(started, said[1])
     ending = re.match(r"network 'taxi' has stopped: (\d+) batches, [\d,]+ rows in, \d+ shed", said[-1])
     assert ending
     logged = [line for line in said if re.match(r"batch \d+: [\d,]+ rows in \d+ of \d+ ms, plan row", line)]

@@ -13,6 +13,8 @@ from jettison.network import Graph, Network, QoS
 from jettison.plan.certify import certify, planned_load_us
 from jettison.plan.problem import Problem
 from jettison.plan.refine.unread import Unread
+from jettison.plan.shedders.renewed_road_map import RenewedRoadMap
+from jettison.plan.shedders.rest import Rest
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample, GroupSample
 
@@ -178,17 +180,39 @@ def test_queues_add_to_the_load() -> None:
     assert loop.decide({"trips": 115_000}, now_ms=5000.0, queues={"trips": 300_000}).drops
 
 
-def test_the_road_map_is_renewed_when_costs_move_and_rests_in_between() -> None:
+@pytest.mark.parametrize(("tick_s", "slower", "renewed"), [(0.001, 1.3, True), (10.0, 1.3, False)])
+def test_the_road_map_is_renewed_when_costs_move_and_rests_in_between(
+    tick_s: float, slower: float, renewed: bool
+) -> None:
+    """Building that took long is not repeated soon."""
     ticks = iter(range(1000))
-    loop = Controller(taxi(), Settings(trigger_ms=1000.0), PROFILE, clock=lambda: 0.001 * next(ticks))
-    first = loop.road_map
-    run_batch(loop, 0, 300_000, slower=2.0)
-    assert loop.road_map is not first
-    slow_clock = iter(range(1000))
-    loop = Controller(taxi(), Settings(trigger_ms=1000.0), PROFILE, clock=lambda: 10.0 * next(slow_clock))
-    first = loop.road_map
-    run_batch(loop, 0, 300_000, slower=2.0)
-    assert loop.road_map is first
+    shedder = RenewedRoadMap(rest=Rest(6, 1000.0, lambda: tick_s * next(ticks)))
+    loop = Controller(taxi(), Settings(trigger_ms=1000.0, shedder=shedder), PROFILE)
+    first = shedder.road_map
+    assert first is not None
+    run_batch(loop, 0, 300_000, slower=slower)
+    assert (shedder.road_map is not first) == renewed
+
+
+def test_a_road_map_for_other_costs_altogether_does_not_rest() -> None:
+    ticks = iter(range(1000))
+    shedder = RenewedRoadMap(rest=Rest(6, 1000.0, lambda: 10.0 * next(ticks)))
+    graph, maps = taxi(), []
+    for slower in (1.0, 1.3, 3.0):
+        costs = replace(PROFILE, cost_us={name: slower * each for name, each in PROFILE.cost_us.items()})
+        shedder.prepare(Problem(graph, costs, {"trips": 1.0}, 900_000.0))
+        maps.append(shedder.road_map)
+    assert maps[0] is maps[1]
+    assert maps[1] is not maps[2]
+
+
+def test_without_shedding_no_road_map_is_built() -> None:
+    shedder = RenewedRoadMap()
+    loop = Controller(taxi(), Settings(trigger_ms=1000.0, shedding=False, shedder=shedder), PROFILE)
+    run_batch(loop, 0, 300_000)
+    assert shedder.road_map is None
+    loop.calibrated(PROFILE, shedding=True)
+    assert shedder.road_map is not None
 
 
 @pytest.mark.parametrize(("trigger_ms", "headroom"), [(0.0, 0.9), (-1.0, 0.9), (1000.0, 0.0), (1000.0, 1.5)])
@@ -227,7 +251,7 @@ def test_reading_that_is_too_much_is_cut_to_its_share_of_the_budget() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["graph", "settings", "costs", "profile", "believed", "plan", "infeasible", "fates", "road_map"]
+    "name", ["graph", "settings", "costs", "profile", "believed", "plan", "infeasible", "fates", "uncertified"]
 )
 def test_what_the_loop_knows_can_be_read_but_not_set(name: str) -> None:
     loop = controller()

@@ -58,7 +58,7 @@ def plans(made: Callable[[], tuple[jt.Graph, Profile]], seed: int, restarts: Col
         if batch in restarts:
             last, memory = found[-1], controller.memory()
             controller = Controller(graph, Settings(1000.0, learn=False), profile, clock=clock)
-            controller.fates = last.fates
+            controller.restore_fates(last)
             controller.restore(Plan.from_json(last.to_json()), json.loads(json.dumps(memory)))
         event_us = (batch + 1) * S
         marks = BatchMarks(graph, {"busy": Mark(event_us - S if batch else None, event_us - 2 * S if batch else None)})

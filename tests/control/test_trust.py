@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from jettison.control.trust import Trust, by_chance_instead
+from jettison.control.trust import Trust
 from jettison.network import Network, QoS
 from jettison.network.graph import Graph
 from jettison.plan.drops.random import Random
 from jettison.plan.drops.semantic import Semantic
 from jettison.plan.plan import Plan
 from jettison.plan.problem import Problem
+from jettison.plan.refine.doubt import by_chance_instead
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample, OutputSample
 

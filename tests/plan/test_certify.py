@@ -47,7 +47,8 @@ def problem(budget_us: float) -> Problem:
 
 def honest(at: Problem, drops: dict[str, float]) -> Plan:
     plan = Plan({arc: Random(keep) for arc, keep in drops.items()})
-    return replace(plan, delivered=delivered_shares(at, plan), utility=plan_utility(at, plan))
+    saves_us = at.load_us - planned_load_us(at, plan)
+    return replace(plan, delivered=delivered_shares(at, plan), utility=plan_utility(at, plan), saves_us=saves_us)
 
 
 def test_the_problem_counts_fixed_parts_and_reading() -> None:

@@ -19,11 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.spark import running
-from tests.spark.running import FREE, ended
+from tests.spark.running import FREE, ended, forced
 from tests.spark.windows.random_windows import TRIPS, network_of, random_stages
 
 import jettison as jt
-from jettison.control.compensation import Decided
 from jettison.control.loop import Controller
 from jettison.network.event_time import join_retention
 from jettison.plan.plan import Plan
@@ -130,16 +129,16 @@ def record_filters(folder: Path) -> None:
 def force_plans(checkpoint: Path, seed: int) -> None:
     """Let the shares of windows to drop depend on the batch, and change every three batches."""
 
-    def forced(controller: Controller, *_: object) -> Decided:
+    def asking(controller: Controller) -> Plan:
         batch = len(list((checkpoint / "plans").glob("[0-9]*.json")))
         decisions = decisions_of(controller.graph)
         asked = {
             name: random.Random(f"{seed} {decision.seed} {batch // 3}").choice(SHARES)
             for name, decision in decisions.by_aggregate.items()
         }
-        return Decided(Plan(decisions.arcs.drops(decisions.fates(asked), decisions.keeps(asked)), "forced", row=1), {})
+        return Plan(decisions.arcs.drops(decisions.fates(asked), decisions.keeps(asked)), "forced", row=1)
 
-    Controller._decide = forced  # type: ignore[method-assign,assignment]
+    Controller.decide = forced(asking)  # type: ignore[method-assign,assignment]
 
 
 def main(folder: Path, seed: int, point: str, number: int, delay_ms: float) -> None:

@@ -17,8 +17,12 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 import jettison as jt
+from jettison.control.loop import Controller
 from jettison.plan.drops.kind import Drop
 from jettison.plan.plan import Plan
+from jettison.plan.problem import Problem
+from jettison.plan.refine.context import Context
+from jettison.plan.refine.refinements import FINISHING, refine
 from jettison.spark.checkpoint.logs import Ledger, Logged, PlanLog
 from jettison.spark.checkpoint.small_files import LocalFolder
 from jettison.spark.compile.drops import identity_of, keeps
@@ -56,6 +60,19 @@ def trips(spark: SparkSession, rows: int, per_batch: int, **others: Any) -> Data
 def same_trips(spark: SparkSession, from_row: int, to_row: int) -> DataFrame:
     """The same trips, not streamed."""
     return generated(spark, TAXI, from_row, to_row, seed=SEED, start_us=START_US)
+
+
+def forced(asking: Callable[[Controller], Plan]) -> Callable[..., Plan]:
+    """A `Controller.decide` that takes these plans for the shedder's, whatever the load is, and refines them."""
+
+    def decide(controller: Controller, rows: Mapping[str, int], *_: object, **known: Any) -> Plan:
+        problem = Problem(controller.graph, controller.profile, rows, 0.0)
+        context = Context(problem, rows, marks=known.get("marks"), fates=controller.fates)
+        plan, _steps = refine(asking(controller), context, FINISHING)
+        controller.resume(plan)
+        return plan
+
+    return decide
 
 
 def until(run: Run, done: Callable[[], bool]) -> None:

@@ -135,6 +135,23 @@ def test_trust_7_windows_decided_earlier_are_the_reason_when_nothing_more_goes()
     assert [entry["reason"] for entry in shed_entries(sample, plan)] == [WINDOWS_EARLIER]
 
 
+def test_the_house_the_ledger_of_a_dry_run_has_one_row_for_a_batch_and_an_arc() -> None:
+    sample = BatchSample(9, 0.0, 1e3, 5e2, {"s": 10}, {"s": (10, 10), "s>a": (10, 10)}, would={"s": (10, 4)})
+    would = Plan({"s": Random(0.6)}, "overload", row=2.5)
+    entries = shed_entries(sample, Plan(reason="dry run"), would)
+    assert [entry["arc"] for entry in entries] == ["s", "s>a"]
+    assert entries[0] == {
+        "batch": 9,
+        "arc": "s",
+        "rows_in": 10,
+        "rows_shed": 0,
+        "reason": "dry run: overload",
+        "plan_row": 2.5,
+        "rows_would_shed": 4,
+    }
+    assert "rows_would_shed" not in entries[1]
+
+
 def test_trust_7_results_of_windows_are_not_rows_of_a_source() -> None:
     """Results that are dropped behind an aggregate are counted apart, and windows are what an output of them gets."""
     net, _, _ = windowed()

@@ -11,7 +11,8 @@ from rich.table import Table
 from jettison.app.plan import Headroom, Rates, SpecPath
 from jettison.app.screen import kept, number, out, paragraph, percent, plain_table, predicates
 from jettison.app.situation import Situation, find_modules_here, load_spec, read_settings, situation
-from jettison.network.graph import Graph, arc_name
+from jettison.network.arc import arc_name
+from jettison.network.graph import Graph
 from jettison.network.render import as_mermaid, as_text
 from jettison.network.soundness import check_imports, check_sql, check_types
 from jettison.plan.floors import floors, plan_accuracies
@@ -66,6 +67,8 @@ def explain(
     out.print(_table(now))
     paragraph(now.verdict())
     paragraph("\n".join([*predicates(now.plan), *_floors(now)]))
+    if now.steps:
+        paragraph("\n".join(["refinements of the plan, in a run:", *(f"  {step}" for step in now.steps)]))
 
 
 def _floors(now: Situation) -> list[str]:

@@ -9,13 +9,22 @@ from pathlib import Path
 import typer
 
 from jettison.app.screen import percent
+from jettison.control.deciding import certified_plan
+from jettison.control.judging import Known
 from jettison.control.loop import Settings
+from jettison.control.plan_request import PlanRequest
+from jettison.detect import Detector
 from jettison.errors import NetworkError
+from jettison.network.event_time.watermarks import BatchMarks, Mark
 from jettison.network.graph import Graph
 from jettison.options.trigger import Trigger
 from jettison.plan.plan import Infeasible, Plan
 from jettison.plan.problem import Problem
+from jettison.plan.refine.context import Context
+from jettison.plan.refine.refinements import Step
+from jettison.plan.shedders.asked import AskedShedder
 from jettison.plan.shedders.road_map import RoadMap, RoadMapShedder, build_road_map
+from jettison.plan.windows.group_gaps import named_groups
 from jettison.spec.network_file import Spec, read_spec
 from jettison.spec.profile_section import check_rate, read_profile
 from jettison.spec.run_options import RunSpec
@@ -32,6 +41,8 @@ class Situation:
     headroom: float
     road_map: RoadMap
     answer: Plan | Infeasible
+    steps: tuple[Step, ...] = ()
+    """What refinements would make of the answer in a run, in a batch in the middle of a stream."""
 
     @property
     def graph(self) -> Graph:
@@ -109,7 +120,17 @@ def situation(path: Path, given: Iterable[str], headroom: float | None) -> Situa
     problem = Problem(graph, profile, {name: rate * trigger_s for name, rate in rates.items()}, settings.budget_us)
     road_map = build_road_map(graph, profile, problem.rows)
     answer = RoadMapShedder(road_map).plan(problem)
-    return Situation(problem, rates, trigger_s, settings.headroom, road_map, answer)
+    steps = _refined(settings, problem, rates, road_map)
+    return Situation(problem, rates, trigger_s, settings.headroom, road_map, answer, steps)
+
+
+def _refined(settings: Settings, problem: Problem, rates: Mapping[str, float], road_map: RoadMap) -> tuple[Step, ...]:
+    """The refinements that change the plan on its way to the log, and what they change."""
+    graph, rows = problem.graph, {name: round(count) for name, count in problem.rows.items()}
+    marks = BatchMarks(graph, {each.name: Mark(0, 0) for each in graph.aggregates}) if graph.aggregates else None
+    known = Known(graph, settings, problem.profile, rates)
+    context = Context(known.problem(rows), rows, marks=marks, named=named_groups(graph), by_value=True)
+    return certified_plan(PlanRequest(known, Detector(), AskedShedder(RoadMapShedder(road_map)), context)).steps
 
 
 def given_rates(option: str, given: Iterable[str], graph: Graph) -> dict[str, float]:

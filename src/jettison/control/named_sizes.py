@@ -60,7 +60,7 @@ def _passed(decisions: WindowDecisions, plan: Plan, sample: BatchSample, name: s
     ways = []
     for arc in decisions.graph.arcs_into(name):
         rows, kept = sample.arcs.get(arc, (0, 0)) if isinstance(plan.drops.get(arc), Window) else (0, 0)
-        tail = arc.rpartition(">")[0]
+        tail = arc.tail
         above = _passed(decisions, plan, sample, tail) if tail else 1.0
         ways.append(above * (kept / rows if rows else 1.0))
     return sum(ways) / len(ways) if ways else 1.0

@@ -211,11 +211,11 @@ def _resident_mb() -> float:
 def _heap_mb(spark: Any) -> float:
     """What is left in the JVM's heap after a collection: the least of three, for batches go on meanwhile."""
     jvm = spark._jvm
-    runtime = jvm.java.lang.Runtime.getRuntime()
+    memory = jvm.java.lang.management.ManagementFactory.getMemoryMXBean()
     found = []
     for _ in range(3):
         jvm.java.lang.System.gc()
-        found.append(float(runtime.totalMemory() - runtime.freeMemory()) / 1e6)
+        found.append(float(memory.getHeapMemoryUsage().getUsed()) / 1e6)
     return min(found)
 
 

@@ -1,7 +1,8 @@
 """WHAT is declared: operators, quality of service, the graph, its YAML and its pictures. No Spark here."""
 
+from jettison.network.arc import arc_head, arc_name
 from jettison.network.declare import Network, Stream
-from jettison.network.graph import Graph, arc_head, arc_name
+from jettison.network.graph import Graph
 from jettison.network.operators import (
     Aggregate,
     Apply,

@@ -1,7 +1,7 @@
 """The network as frozen data: operators in topological order, and the arcs between them.
 
-An arc is named by where it is: `trips` is what enters at source trips, `paid>alerts` is the stream from operator
-paid to operator alerts.
+An arc is named by where it is (`network.arc`): `trips` is what enters at source trips, `paid>alerts` is the stream from
+operator paid to operator alerts.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from jettison.errors import NetworkError
+from jettison.network.arc import Arc
 from jettison.network.arguments import check_text
 from jettison.network.calls import checked_init
 from jettison.network.columns.expressions import passed_column, result_name
@@ -129,32 +130,32 @@ class Graph:
         return {name: tuple(heads) for name, heads in readers.items()}
 
     @cached_property
-    def arcs(self) -> tuple[str, ...]:
+    def arcs(self) -> tuple[Arc, ...]:
         return tuple(arc for operator in self.operators for arc in self.arcs_into(operator.name))
 
-    def arcs_into(self, name: str) -> tuple[str, ...]:
+    def arcs_into(self, name: str) -> tuple[Arc, ...]:
         """The arcs that end at an operator; a source's is the network's input."""
         return self._entering[name]
 
-    def arcs_out_of(self, name: str) -> tuple[str, ...]:
+    def arcs_out_of(self, name: str) -> tuple[Arc, ...]:
         """The arcs that begin at an operator, in the order of `consumers`."""
         return self._leaving[name]
 
     @cached_property
-    def wiring(self) -> tuple[tuple[Operator, tuple[str, ...], tuple[str, ...]], ...]:
+    def wiring(self) -> tuple[tuple[Operator, tuple[Arc, ...], tuple[Arc, ...]], ...]:
         """Every operator in order, with the arcs that end at it and those that begin at it."""
         return tuple((each, self._entering[each.name], self._leaving[each.name]) for each in self.operators)
 
     @cached_property
-    def _entering(self) -> dict[str, tuple[str, ...]]:
+    def _entering(self) -> dict[str, tuple[Arc, ...]]:
         return {
-            operator.name: tuple(arc_name(tail, operator.name) for tail in operator.inputs) or (operator.name,)
+            operator.name: tuple(Arc.between(tail, operator.name) for tail in operator.inputs) or (Arc(operator.name),)
             for operator in self.operators
         }
 
     @cached_property
-    def _leaving(self) -> dict[str, tuple[str, ...]]:
-        return {name: tuple(arc_name(name, head) for head in heads) for name, heads in self.consumers.items()}
+    def _leaving(self) -> dict[str, tuple[Arc, ...]]:
+        return {name: tuple(Arc.between(name, head) for head in heads) for name, heads in self.consumers.items()}
 
     @cached_property
     def columns(self) -> dict[str, Columns]:
@@ -272,19 +273,6 @@ class Graph:
                         f"output {output.name!r} is stale after {output.qos.stale_s:g} s, but source {source.name!r} "
                         f"does not say when its rows happened: declare its event_time."
                     )
-
-
-def arc_name(tail: str, head: str) -> str:
-    return f"{tail}>{head}"
-
-
-def arc_head(arc: str) -> str:
-    """The operator that an arc leads into.
-
-    >>> arc_head("paid>alerts"), arc_head("trips")
-    ('alerts', 'trips')
-    """
-    return arc.rpartition(">")[2]
 
 
 def _on_topic(operator: Operator, topic: Kafka | None) -> Operator:

@@ -6,9 +6,10 @@ import html
 import re
 from collections.abc import Mapping
 
+from jettison.network.arc import arc_name
 from jettison.network.columns.schema import as_ddl
 from jettison.network.durations import duration_text
-from jettison.network.graph import Graph, arc_name
+from jettison.network.graph import Graph
 from jettison.network.operators import (
     Aggregate,
     Apply,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,10 @@ from jettison.plan.floors import below_floor, floors
 from jettison.plan.placement.locations import drop_arcs
 from jettison.plan.plan import Plan
 from jettison.plan.problem import Problem
+from jettison.plan.refine.staleness import Fresh, fresh_shares, left_when_fresh, saved_by_stale_us
+from jettison.plan.refine.unread import Unread, after_skipping
 from jettison.plan.windows.decisions import decisions_of
+from jettison.plan.windows.fates import most_drop_share
 from jettison.statistics.load import flows
 from jettison.statistics.spread import flows_by_value
 
@@ -27,25 +31,35 @@ _TOLERANCE = 1e-6
 
 def kept_flows(problem: Problem, plan: Plan) -> dict[str, Vector]:
     """Tuples that pass each arc's drop: in all, or by cell where tuples of different value are told apart."""
-    keeps = pass_shares(plan.drops)
     if problem.graph.tracks.all:
+        keeps = pass_shares(plan.drops)
         return flows_by_value(problem.graph, problem.profile, problem.rows, keeps, problem.spread)
-    shares = {arc: keep for arc, keep in keeps.items() if isinstance(keep, float | int)}
-    return {arc: np.array([flow]) for arc, flow in flows(problem.graph, problem.profile, problem.rows, shares).items()}
+    return {arc: np.array([flow]) for arc, flow in _plain_flows(problem, plan).items()}
 
 
-def planned_load_us(problem: Problem, plan: Plan) -> float:
-    """The work that is left under a plan, drops paid for."""
-    kept = kept_flows(problem, plan)
-    work = sum(
-        float(kept[arc].sum()) * problem.profile.cost(operator.name)
-        for operator in problem.graph.operators
-        for arc in problem.graph.arcs_into(operator.name)
-    )
-    judged = 0.0
+def _plain_flows(problem: Problem, plan: Plan) -> dict[str, float]:
+    """The same where no values are told apart, as numbers."""
+    shares = {arc: keep for arc, keep in pass_shares(plan.drops).items() if isinstance(keep, float | int)}
+    return flows(problem.graph, problem.profile, problem.rows, shares)
+
+
+def _whole_flows(problem: Problem) -> dict[str, Vector]:
+    """Tuples that pass each arc when nothing is dropped; worked out once for a problem."""
+    known: dict[str, Vector] = problem.shared.setdefault("whole flows", {})
+    if not known:
+        known.update(kept_flows(problem, Plan()))
+    return known
+
+
+def planned_load_us(problem: Problem, plan: Plan, kept: Mapping[str, float] | None = None) -> float:
+    """The work that is left under a plan, drops paid for; `kept` are tuples that pass its drops, where known."""
+    if kept is None:
+        kept = _totals(problem, plan)
+    work = sum(kept[arc] * cost_us for arc, cost_us in _costs(problem))
+    judged, places = 0.0, drop_arcs(problem.graph)
     for arc, drop in plan.drops.items():
-        if drop.judges == "window" and arc not in drop_arcs(problem.graph):
-            continue  # results are few, and what is judged again further down was judged above
+        if drop.judges == "window" and (drop.keep >= 1.0 or arc not in places):
+            continue  # nothing goes; or results, which are few, or what is judged again further down
         if drop.keep > 0:  # a drop that keeps nothing does not judge: its branch is not run at all
             arriving = _arriving(problem, plan, kept, arc)
             look_us = problem.profile.look_us.get(arc, 0.0) if drop.judges in ("value", "group") else 0.0
@@ -53,35 +67,66 @@ def planned_load_us(problem: Problem, plan: Plan) -> float:
     return problem.unavoidable_us + work + judged
 
 
-def _arriving(problem: Problem, plan: Plan, kept: Mapping[str, Vector], arc: str) -> float:
+def _totals(problem: Problem, plan: Plan) -> dict[str, float]:
+    """Tuples that pass each arc's drop, in all."""
+    if not problem.graph.tracks.all:
+        return _plain_flows(problem, plan)
+    return {arc: float(flow.sum()) for arc, flow in kept_flows(problem, plan).items()}
+
+
+def _costs(problem: Problem) -> Sequence[tuple[str, float]]:
+    """Arcs with the work that a tuple on them causes in the next operator, where it causes any."""
+    known: list[tuple[str, float]] | None = problem.shared.get("costs")
+    if known is None:
+        costs = [(each, problem.profile.cost(each.name)) for each in problem.graph.operators]
+        known = [(arc, cost) for each, cost in costs if cost for arc in problem.graph.arcs_into(each.name)]
+        problem.shared["costs"] = known
+    return known
+
+
+def _arriving(problem: Problem, plan: Plan, kept: Mapping[str, float], arc: str) -> float:
     """Tuples that come to a drop."""
     drop = plan.drops[arc]
     if drop.judges == "chance":
-        return float(kept[arc].sum()) / drop.keep
+        return kept[arc] / drop.keep
     others = {other: each for other, each in plan.drops.items() if other != arc}
-    return float(kept_flows(problem, replace(plan, drops=others))[arc].sum())
+    return _totals(problem, replace(plan, drops=others))[arc]
 
 
 def delivered_shares(problem: Problem, plan: Plan) -> dict[str, float]:
     """Share of each output's tuples that a plan delivers."""
-    return _shares(problem, plan, worth=False)
+    return sums(problem, plan)[0]
 
 
 def worth_shares(problem: Problem, plan: Plan) -> dict[str, float]:
     """Share of what each output's tuples are worth that a plan delivers; as above where all are worth the same."""
-    return _shares(problem, plan, worth=True)
+    return sums(problem, plan)[1]
 
 
-def _shares(problem: Problem, plan: Plan, *, worth: bool) -> dict[str, float]:
-    with_plan, without = kept_flows(problem, plan), kept_flows(problem, Plan())
-    shares = {}
-    for output in problem.graph.outputs:
-        (arc,) = problem.graph.arcs_into(output.name)
-        track, value = problem.graph.tracks.below(output.name), output.qos.value
-        weights = track.worth(value) if worth and track is not None and value is not None else np.ones(1)
-        full = float((weights * without[arc]).sum())
-        shares[output.name] = float((weights * with_plan[arc]).sum()) / full if full > 0 else 1.0
-    return shares
+def sums(problem: Problem, plan: Plan) -> tuple[dict[str, float], dict[str, float], float]:
+    """Delivered shares, what they are worth, and the work that is left, all at once."""
+    graph = problem.graph
+    arcs = {output.name: graph.arcs_into(output.name)[0] for output in graph.outputs}
+    if not graph.tracks.all:
+        plain = problem.shared.setdefault("plain flows", {})
+        if not plain:
+            plain.update(_plain_flows(problem, Plan()))
+        now = _plain_flows(problem, plan)
+        delivered = {name: _share(now[arc], plain[arc]) for name, arc in arcs.items()}
+        return delivered, delivered, planned_load_us(problem, plan, now)
+    kept, whole = kept_flows(problem, plan), _whole_flows(problem)
+    delivered = {name: _share(float(kept[arc].sum()), float(whole[arc].sum())) for name, arc in arcs.items()}
+    worth = dict(delivered)
+    for output in graph.outputs:
+        track, value = graph.tracks.below(output.name), output.qos.value
+        if track is not None and value is not None:
+            weights, arc = track.worth(value), arcs[output.name]
+            worth[output.name] = _share(float((weights * kept[arc]).sum()), float((weights * whole[arc]).sum()))
+    return delivered, worth, planned_load_us(problem, plan, {arc: float(flow.sum()) for arc, flow in kept.items()})
+
+
+def _share(part: float, full: float) -> float:
+    return part / full if full > 0 else 1.0
 
 
 def plan_utility(problem: Problem, plan: Plan) -> float:
@@ -94,40 +139,55 @@ def utility_of(graph: Graph, shares: Mapping[str, float]) -> float:
     return sum(output.qos.priority * output.qos.utility(shares[output.name]) for output in graph.outputs)
 
 
-def certify(problem: Problem, plan: Plan, *, within_budget: bool = True) -> None:
-    """Raise PlanError unless the plan obeys every rule.
+@dataclass(frozen=True)
+class Beside:
+    """What a plan is judged with: `fresh` says what is stale, `unread` records came beside the `rows` that are read."""
 
-    The rules: drops stand only at inputs and splits; nothing is dropped while the load is within the budget; with
-    the drops the load is within the budget (unless `within_budget` is False, for the best plan of an infeasible
-    problem); no output gets less than its floor; delivered shares, utility and savings are as claimed, where the plan
-    claims any.
+    fresh: Fresh | None = None
+    unread: Unread = field(default_factory=Unread)
+    rows: Mapping[str, int] = field(default_factory=dict)
+
+
+ALONE = Beside()
+
+
+def certify(problem: Problem, plan: Plan, *, within_budget: bool = True, beside: Beside = ALONE) -> None:
+    """Raise PlanError unless the plan obeys every rule. Nothing that the plan says of itself is believed.
+
+    The rules:
+
+    - drops stand only at inputs and splits, those by window where needs change, and judge by what is there;
+    - nothing is dropped while the load is within the budget, but windows that were decided earlier;
+    - with the drops the load is within the budget, unless `within_budget` is False: the plan of an infeasible problem,
+      or one that gives something back on purpose (a probe, a schedule that expires, drops by value not trusted);
+    - no drop takes an output below its floor, stale and unread tuples included;
+    - no more windows go than their gaps allow, and all drops agree about them;
+    - delivered shares, what they are worth, utility and savings are as claimed.
     """
     allowed = drop_arcs(problem.graph)
     for arc in plan.drops:
-        if plan.drops[arc].judges == "window":
+        if plan.drops[arc].judges == "window" and arc in problem.coefficients:
             continue  # those stand where needs change
         if arc not in allowed:
             raise PlanError(f"a drop stands on arc {arc!r}; allowed are inputs and splits: {', '.join(allowed)}.")
         _check_judged(problem, plan, arc)
-    _check_windows(problem, plan)
-    for name, accuracy in below_floor(problem.graph, problem.rows, plan).items():
-        floor = floors(problem.graph)[name]
-        raise PlanError(f"output {name!r}: {accuracy:.4f} of its source tuples are processed, its floor is {floor:g}.")
+    check_fates(problem.graph, plan)
+    _check_floors(problem, plan, beside)
     slack_us = _TOLERANCE * max(1.0, problem.load_us)
-    if plan.drops and problem.load_us <= problem.budget_us - slack_us:
+    dropping = [arc for arc, drop in plan.drops.items() if drop.keep < 1.0]
+    if (dropping or plan.stale) and problem.load_us <= problem.budget_us - slack_us:
         raise PlanError(
             f"the load of {problem.load_us:.0f} us is within the budget of {problem.budget_us:.0f} us, "
-            f"yet the plan drops on {', '.join(plan.drops)}."
+            f"yet the plan drops on {', '.join((*dropping, *plan.stale))}."
         )
-    left_us = planned_load_us(problem, plan)
-    if within_budget and left_us > problem.budget_us + slack_us:
-        raise PlanError(f"the plan leaves {left_us:.0f} us of work, the budget is {problem.budget_us:.0f} us.")
-    _check_claims(problem, plan, saved_us=problem.load_us - left_us, slack_us=slack_us)
+    _check_claims(problem, plan, beside, within_budget=within_budget, slack_us=slack_us)
 
 
 def _check_judged(problem: Problem, plan: Plan, arc: str) -> None:
     """A drop by value stands only where the value is, and all that it affects are valued by it (table 3.1)."""
     drop = plan.drops[arc]
+    if not decisions_of(problem.graph).by_chance(arc):
+        raise PlanError(f"the drop on arc {arc!r} makes windows of what is left, whose results must be right.")
     if not isinstance(drop, Semantic):
         return
     at = problem.graph.tracks.at(arc)
@@ -137,29 +197,75 @@ def _check_judged(problem: Problem, plan: Plan, arc: str) -> None:
         )
 
 
-def _check_windows(problem: Problem, plan: Plan) -> None:
-    """Gaps are held: no tuple of windows that must be right goes by chance, and no more windows go than may."""
-    decisions = decisions_of(problem.graph)
+def _check_floors(problem: Problem, plan: Plan, beside: Beside) -> None:
+    """No output is below its floor, unless stale and unread tuples alone take it there: then nothing else may go."""
+    read = beside.unread.read_shares(beside.rows)
+    fresh = {} if beside.fresh is None or not plan.stale else beside.fresh.shares
+    besides = {arc: fresh.get(arc, 1.0) * read.get(arc, 1.0) for arc in {**fresh, **read}}
+    arrived = {name: count / read.get(name, 1.0) for name, count in problem.rows.items()}
+    short = below_floor(problem.graph, arrived, plan, besides)
+    if not short:
+        return
+    without = below_floor(problem.graph, arrived, Plan(), besides)
+    for name, accuracy in short.items():
+        if name in without and accuracy >= without[name] - _TOLERANCE:
+            continue
+        floor = floors(problem.graph)[name]
+        raise PlanError(f"output {name!r}: {accuracy:.4f} of its source tuples are processed, its floor is {floor:g}.")
+
+
+def check_fates(graph: Graph, plan: Plan) -> None:
+    """Raise PlanError unless gaps are held: no more windows of an aggregate go than may, all of them, or none."""
+    fates = plan.fates
+    if not fates:
+        return
+    decisions = decisions_of(graph)
     decisions.arcs.check(plan)
-    for arc, drop in plan.drops.items():
-        if drop.judges != "window" and not decisions.by_chance(arc):
-            raise PlanError(f"the drop on arc {arc!r} makes windows of what is left, whose results must be right.")
-    for name, fate in plan.fates.items():
-        decision = decisions.by_aggregate.get(name)
-        if decision is None or decision.most_drop_share + _TOLERANCE < fate.drop_share < 1.0:
-            raise PlanError(f"{fate.drop_share:.4f} of the windows of {name!r} go: its gap does not allow it.")
+    for name, fate in fates.items():
+        decision, cells = decisions.by_aggregate.get(name), fate.cells
+        shares = [(fate.drop_share, None if decision is None else decision.gap)]
+        if cells is not None and cells.gaps:
+            shares += list(zip(cells.shares, cells.gaps, strict=True))
+        elif cells is not None and fate.drop_share > 0:
+            shares += [(share, None if decision is None else decision.gap) for share in cells.shares]
+        for share, gap in shares:
+            most = 0.0 if gap is None else most_drop_share(gap)
+            closes = share == 1.0 and bool(gap)
+            if share > most + _TOLERANCE and not closes:
+                raise PlanError(f"{share:.4f} of the windows of {name!r} go: its gap of {gap or 0} does not allow it.")
 
 
-def _check_claims(problem: Problem, plan: Plan, *, saved_us: float, slack_us: float) -> None:
-    shares = delivered_shares(problem, plan)
+def _check_claims(problem: Problem, plan: Plan, beside: Beside, *, within_budget: bool, slack_us: float) -> None:
+    left, stale_us, fresh = problem, 0.0, dict.fromkeys((output.name for output in problem.graph.outputs), 1.0)
+    if plan.stale:
+        if beside.fresh is None:
+            raise PlanError(f"tuples on {', '.join(plan.stale)} go as stale, and nobody has said that any are.")
+        left, fresh = left_when_fresh(problem, beside.fresh), fresh_shares(problem, beside.fresh)
+        stale_us = saved_by_stale_us(problem, beside.fresh.shares)
+    delivered, worth, left_us = sums(left, plan)
+    saved_us = left.load_us - left_us + stale_us
+    if within_budget and problem.load_us - saved_us > problem.budget_us + slack_us:
+        over_us = problem.load_us - saved_us
+        raise PlanError(f"the plan leaves {over_us:.0f} us of work, the budget is {problem.budget_us:.0f} us.")
+    utility = utility_of(problem.graph, worth)
+    expected = Plan(
+        plan.drops,
+        delivered={name: share * fresh[name] for name, share in delivered.items()},
+        worth=worth if not plan.stale else {**delivered, **worth},
+    )
+    expected = after_skipping(problem.graph, expected, beside.rows, beside.unread)
     for output, claimed in plan.delivered.items():
-        if output not in shares:
-            raise PlanError(f"the plan claims to deliver {output!r}, which is no output; outputs: {', '.join(shares)}.")
-        if not abs(shares[output] - claimed) <= _TOLERANCE:
-            raise PlanError(f"output {output!r}: the plan claims to deliver {claimed:.4f}, it is {shares[output]:.4f}.")
-    utility = plan_utility(problem, plan)
-    claims_utility = bool(plan.delivered) or plan.utility != 0.0
-    if claims_utility and not abs(utility - plan.utility) <= _TOLERANCE * max(1.0, utility):
+        if output not in fresh:
+            raise PlanError(f"the plan claims to deliver {output!r}, which is no output; outputs: {', '.join(fresh)}.")
+        if not abs(expected.delivered[output] - claimed) <= _TOLERANCE:
+            is_so = expected.delivered[output]
+            raise PlanError(f"output {output!r}: the plan claims to deliver {claimed:.4f}, it is {is_so:.4f}.")
+    for output, claimed in plan.worth.items():
+        if output not in expected.worth or not abs(expected.worth[output] - claimed) <= _TOLERANCE:
+            is_so = expected.worth.get(output, math.nan)
+            raise PlanError(f"output {output!r}: the plan claims a worth of {claimed:.4f}, it is {is_so:.4f}.")
+    claims = bool(plan.delivered) or plan.utility != 0.0
+    if claims and not abs(utility - plan.utility) <= _TOLERANCE * max(1.0, utility):
         raise PlanError(f"the plan claims a utility of {plan.utility:.4f}, it is {utility:.4f}.")
-    if plan.saves_us != 0.0 and not abs(saved_us - plan.saves_us) <= slack_us:
+    if (claims or plan.saves_us != 0.0) and not abs(saved_us - plan.saves_us) <= slack_us:
         raise PlanError(f"the plan claims to save {plan.saves_us:.1f} us, it is {saved_us:.1f} us.")

@@ -15,7 +15,8 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from jettison.network.graph import Graph, arc_head
+from jettison.network.arc import Arc, arc_head
+from jettison.network.graph import Graph
 from jettison.network.operators import Apply, Join, Source, Where
 from jettison.network.windows.slice_groups import results_above, waits_above
 from jettison.plan.drops.kind import PassShare, pass_shares
@@ -64,7 +65,7 @@ def counted_shares(
     by_window = {arc for arc, drop in plan.drops.items() if drop.judges == "window"}
     keeps: dict[str, PassShare] = {}
     order = {operator.name: number for number, operator in enumerate(graph.operators)}
-    for arc in sorted(plan.arcs, key=lambda arc: order[arc.rpartition(">")[0] or arc]):
+    for arc in sorted(plan.arcs, key=lambda arc: order[Arc(arc).origin]):
         if arc not in by_window:
             keeps[arc] = _counted(graph, counted, rows, keeps, arc, plan, sample, spread)
     whole = {name: count + sample.skipped.get(name, 0) for name, count in rows.items()}
@@ -153,10 +154,10 @@ def _spreads(graph: Graph, plan: Plan, sample: BatchSample) -> dict[str, tuple[f
                     found[f"{name}.{column}"] = tuple(map(float, spread))
     by_value = {arc for arc, drop in plan.drops.items() if drop.judges == "value"}
     for arc, seen in sample.before.items():
-        tail, inner, _ = arc.rpartition(">")
+        tail = Arc(arc).tail
         at = graph.tracks.at(arc)
-        above = {source.name for source in graph.sources_above(tail)} if inner else set()
-        spread = counted_spread(at[0], seen) if inner and at is not None and not above & by_value else None
+        above = {source.name for source in graph.sources_above(tail)} if tail is not None else set()
+        spread = counted_spread(at[0], seen) if tail is not None and at is not None and not above & by_value else None
         if at is not None and spread is not None:
             found[f"{tail}.{at[1]}"] = tuple(map(float, spread))
     return found

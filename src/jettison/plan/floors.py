@@ -17,7 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from jettison.network.graph import Graph, arc_head
+from jettison.network.arc import arc_head
+from jettison.network.graph import Graph
 from jettison.plan.plan import Plan
 from jettison.statistics.load import flows
 from jettison.statistics.profile import Profile

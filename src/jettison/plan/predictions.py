@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from jettison.plan.certify import delivered_shares, planned_load_us, utility_of, worth_shares
+from jettison.network.graph import Graph
+from jettison.plan.certify import sums, utility_of
 from jettison.plan.drops.kind import Drop
 from jettison.plan.drops.random import Random
 from jettison.plan.floors import floor_at, floors
@@ -32,10 +33,23 @@ def claimed(problem: Problem, drops: Mapping[str, Drop], reason: str) -> Plan:
     ({'o': 0.4}, 0.4, 600.0)
     """
     bare = Plan(drops, reason)
-    delivered, worth = delivered_shares(problem, bare), worth_shares(problem, bare)
-    saves_us = problem.load_us - planned_load_us(problem, bare)
+    delivered, worth, left_us = sums(problem, bare)
+    saves_us = problem.load_us - left_us
     valued = {output.name: worth[output.name] for output in problem.graph.outputs if output.qos.value is not None}
     return Plan(drops, reason, 0, delivered, utility_of(problem.graph, worth), saves_us, valued)
+
+
+def nothing_shed(graph: Graph, reason: str) -> Plan:
+    """The plan without a drop: every output gets all of its tuples.
+
+    >>> from jettison.network import Network
+    >>> net = Network("one"); _ = net.source("s", "x int").output("o")
+    >>> nothing_shed(net.graph, WITHIN_BUDGET).delivered
+    {'o': 1.0}
+    """
+    all_of_it = {output.name: 1.0 for output in graph.outputs}
+    valued = {output.name: 1.0 for output in graph.outputs if output.qos.value is not None}
+    return Plan({}, reason, 0, all_of_it, utility_of(graph, all_of_it), 0.0, valued)
 
 
 def everything(problem: Problem) -> Plan:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 from jettison.network.graph import Graph
 from jettison.plan.plan import Infeasible, Plan
@@ -28,10 +28,16 @@ class Problem:
         """The same question with another budget."""
         other = replace(self, budget_us=budget_us)
         other.__dict__["coefficients"] = self.coefficients
+        other.__dict__["shared"] = self.shared
         for known in ("spread", "_work_us"):
             if known in self.__dict__:
                 other.__dict__[known] = self.__dict__[known]
         return other
+
+    @cached_property
+    def shared(self) -> dict[str, Any]:
+        """Sums that do not depend on the budget, by those who need them again and again (`plan.certify`)."""
+        return {}
 
     @cached_property
     def coefficients(self) -> dict[str, float]:
@@ -68,6 +74,14 @@ class Problem:
 
 
 class Shedder(Protocol):
-    """A planner: problem in, plan out. `cursor` is the row of the plan in force, where a search may begin."""
+    """A policy: problem in, plan out. One is made for every run.
 
-    def plan(self, problem: Problem, cursor: float = 0) -> Plan | Infeasible: ...
+    `plan` answers with drops that bring the work within the problem's budget, or says that none do (`Infeasible`). It
+    may be asked several times for one batch. What a plan delivers and saves is filled in where it is left out.
+
+    Two more methods are called where a shedder has them: `observe(sample)` after every batch, with what was measured;
+    and `prepare(problem)` at the start and after every batch, with what one interval brings at the costs as they are
+    known now: the time to build tables, so that `plan` is quick.
+    """
+
+    def plan(self, problem: Problem) -> Plan | Infeasible: ...

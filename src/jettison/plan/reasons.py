@@ -13,6 +13,7 @@ NEWEST = "skipped to the newest"
 CATCHING_UP = "catching up"
 NOT_BELIEVED = "costs are not believed yet"
 UNREAD = "passed over unread"
+NO_CERTIFIED_PLAN = "no plan could be certified"
 STALE_UNREAD = "stale, passed over unread"
 
 KINDS = (
@@ -29,11 +30,19 @@ KINDS = (
     "skipped_to_newest",
     "catching_up",
     "costs_on_trial",
+    "not_certified",
     "other",
 )
 """What `kind_of_reason` gives: a bounded list, fit for the label of a metric."""
 
-_NOTHING_TO_SHED = ("within_budget", "single_large_batch", "cannot_help", "catching_up", "costs_on_trial")
+_NOTHING_TO_SHED = (
+    "within_budget",
+    "single_large_batch",
+    "cannot_help",
+    "catching_up",
+    "costs_on_trial",
+    "not_certified",
+)
 
 _BEGINNINGS = {
     "predicted within budget": "within_budget",
@@ -48,6 +57,7 @@ _BEGINNINGS = {
     NEWEST: "skipped_to_newest",
     CATCHING_UP: "catching_up",
     NOT_BELIEVED: "costs_on_trial",
+    NO_CERTIFIED_PLAN: "not_certified",
     WINDOWS_EARLIER: "windows_decided_earlier",
     UNREAD: "unread",
 }

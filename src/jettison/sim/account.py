@@ -22,8 +22,8 @@ class Account:
 
     def __init__(self, graph: Graph, cells: int) -> None:
         self.graph = graph
-        self.shed = {arc: np.zeros(cells) for arc in graph.arcs}
-        self.taken = dict.fromkeys(graph.arcs, 0.0)
+        self.shed: dict[str, Vector] = {arc: np.zeros(cells) for arc in graph.arcs}
+        self.taken: dict[str, float] = dict.fromkeys(graph.arcs, 0.0)
         self.entered = {source.name: np.zeros(cells) for source in graph.sources} if graph.tracks.all else {}
         self.gave = {operator.name: 0.0 for operator in graph.operators if not isinstance(operator, Output)}
         self.delivered = {output.name: np.zeros(cells) for output in graph.outputs}

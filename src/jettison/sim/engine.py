@@ -11,6 +11,7 @@ from jettison.control.loop import Controller, Settings
 from jettison.errors import StartError
 from jettison.network.graph import Graph
 from jettison.network.operators import Output
+from jettison.plan.problem import Shedder
 from jettison.plan.shedders.registry import SEMANTIC
 from jettison.sim.account import Account
 from jettison.sim.arrivals import Arrivals
@@ -45,7 +46,7 @@ def simulate(
     noise: bool = True,
     noise_share: float = 0.0,
     pace: Sequence[tuple[float, float]] = (),
-    shedder: str = SEMANTIC,
+    shedder: str | Shedder = SEMANTIC,
     warmup_s: float = 0.0,
     planned_as: Graph | None = None,
 ) -> SimResult:
@@ -171,4 +172,5 @@ def _result(
         outputs,
         sum(output.qos.priority * outputs[output.name].utility for output in graph.outputs),
         infeasible,
+        running.controller.uncertified,
     )

@@ -11,14 +11,17 @@ import math
 import numpy as np
 
 from jettison.control.loop import Controller
+from jettison.plan.drops.kind import Drop
+from jettison.plan.drops.window import Window
 from jettison.plan.plan import Plan
 from jettison.plan.problem import Problem
 from jettison.sim.cells import Matrix
-from jettison.sim.machine import Machine
+from jettison.sim.machine import Gate, Machine
 from jettison.sim.result import SimBatch
 from jettison.sim.scheduler import latencies
 from jettison.sim.trains import Trains, rows_in
 from jettison.sim.values import value_samples
+from jettison.sim.windows import SimulatedWindows, kept_trains
 from jettison.statistics.samples import BatchSample, OutputSample
 
 _SLACK_MS = 1e-6
@@ -33,6 +36,7 @@ class MicroBatch:
         self._read_ms = 0.0
         self._next_ms = controller.settings.trigger_ms
         self._batch = 0
+        self._windows = SimulatedWindows(controller.graph)
 
     def queues(self) -> dict[str, float]:
         """What has arrived since the last batch began waits at the sources."""
@@ -55,12 +59,14 @@ class MicroBatch:
 
     def _run(self, trains: Trains, started_ms: float, interval_ms: float) -> SimBatch:
         machine, account, rows = self.machine, self.machine.account, trains.rows
-        plan = self.controller.decide(rows, started_ms)
+        marks = self._windows.begin()
+        plan = self._windows.resolve(self.controller.decide(rows, started_ms, marks=marks), marks, rows)
         seen, before = account.mark(), account.by_value()
         arcs, delivered, work_us = self._through(trains, plan)
         truth = Problem(machine.graph, machine.truth, rows, self.controller.settings.budget_us)
         duration_ms = machine.chance.slowness(started_ms) * (truth.unavoidable_us + work_us) / 1000
         ended_ms = started_ms + duration_ms
+        self._windows.end(marks, float(trains.times_ms[-1]))
         for name, counts in delivered.items():
             account.deliver(name, ended_ms - trains.times_ms, counts)
         outputs = {name: OutputSample(round(float(counts.sum()))) for name, counts in delivered.items()}
@@ -106,7 +112,7 @@ class MicroBatch:
             for arc, tail in zip(stage.arcs, stage.tails or (None,), strict=True):
                 counts = trains.counts[arc] if tail is None else gave[tail]
                 if arc in gates:
-                    kept = machine.chance.passing(counts, gates[arc].keeps)
+                    kept = self._passing(plan.drops[arc], gates[arc], counts, trains)
                     work_us += gates[arc].judging_us * float(counts.sum())
                     account.shed[arc] += (counts - kept).sum(axis=0)
                     arcs[arc] = (round(float(counts.sum())), round(float(kept.sum())))
@@ -120,3 +126,11 @@ class MicroBatch:
                 gave[stage.name] = entering if stage.passes is None else machine.chance.passing(entering, stage.passes)
                 account.gave[stage.name] += float(gave[stage.name].sum())
         return arcs, delivered, work_us
+
+    def _passing(self, drop: Drop, gate: Gate, counts: Matrix, trains: Trains) -> Matrix:
+        """What passes a drop: of windows whole trains, by their time; else by chance."""
+        by_time = kept_trains(drop, trains.times_ms) if isinstance(drop, Window) else None
+        if by_time is None:
+            return self.machine.chance.passing(counts, gate.keeps)
+        found: Matrix = counts * by_time[:, None]
+        return found

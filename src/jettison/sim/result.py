@@ -88,7 +88,7 @@ class SimResult:
     """A whole run. `shed` and `queued` are by arc, `filtered` by operator: tuples in less tuples out.
 
     `utility` is the sum of priority x utility over the outputs, at the shares delivered over the whole run, and
-    `infeasible` says why plans did not fit, if some did not.
+    `infeasible` says why plans did not fit, if some did not; `uncertified` plans were replaced by safe ones.
     """
 
     network: str
@@ -103,6 +103,7 @@ class SimResult:
     outputs: Mapping[str, OutputResult]
     utility: float
     infeasible: str | None
+    uncertified: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -118,6 +119,7 @@ class SimResult:
             "outputs": {name: output.to_dict() for name, output in self.outputs.items()},
             "utility": self.utility,
             "infeasible": self.infeasible,
+            "uncertified": self.uncertified,
             "batches": [batch.to_dict() for batch in self.batches],
         }
 

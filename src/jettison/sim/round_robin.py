@@ -63,7 +63,7 @@ class RoundRobin:
         interval_ms = controller.settings.trigger_ms
         self._ticks = max(1, math.ceil(interval_ms / LONGEST_SLICE_MS - _SLACK_MS))
         self._tick_ms = interval_ms / self._ticks
-        self._queues = {arc: ArcQueue(whole=machine.chance.noise) for arc in machine.graph.arcs}
+        self._queues: dict[str, ArcQueue] = {arc: ArcQueue(whole=machine.chance.noise) for arc in machine.graph.arcs}
         self._turns = [
             _Turn(arc, stage, self._queues[arc], tuple(self._queues[a] for a in machine.graph.arcs_out_of(stage.name)))
             for stage in machine.stages

@@ -20,7 +20,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields
 
-from jettison.network.graph import Graph, arc_name
+from jettison.network.arc import arc_name
+from jettison.network.graph import Graph
 from jettison.network.operators import Aggregate, CountAggregate, Output, Source, StreamJoin
 from jettison.statistics.samples import BatchSample
 

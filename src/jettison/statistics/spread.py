@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from jettison.network.arc import arc_head
 from jettison.network.columns.value_tracks import Track
-from jettison.network.graph import Graph, arc_head
+from jettison.network.graph import Graph
 from jettison.network.operators import Aggregate, Apply, CountAggregate, Join, Operator, Source, StreamJoin, Where
 from jettison.statistics.profile import Profile
 

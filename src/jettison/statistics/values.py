@@ -14,8 +14,9 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from jettison.network.arc import Arc
 from jettison.network.columns.value_tracks import Track
-from jettison.network.graph import Graph, arc_head
+from jettison.network.graph import Graph
 from jettison.network.operators import Apply, Join, Source, Where
 from jettison.network.windows.slice_groups import results_above
 from jettison.statistics.follow import followed
@@ -90,7 +91,7 @@ class ValueModel:
         at = self._graph.tracks.at(arc)
         if at is None:
             return False
-        tail, head = arc.rpartition(">")[0] or arc, arc_head(arc)
+        tail, head = Arc(arc).origin, Arc(arc).head
         if any(outputs == at[0].outputs and self._leads(name, tail) for outputs, name in self._unseen):
             return False
         below = self._graph.outputs_below(head) | {head}
@@ -114,14 +115,15 @@ class ValueModel:
         before, delivered = before or {}, delivered or {}
         now = self._learn_sources(keeps, arcs, samples, before)
         for arc, sample in before.items():
-            tail, inner, _ = arc.rpartition(">")
             at = self._graph.tracks.at(arc)
-            seen = _seen(at[0], sample) if inner and at is not None else None
+            seen = _seen(at[0], sample) if not Arc(arc).is_input and at is not None else None
             if at is not None and seen is not None:
                 above = {other: keep for other, keep in keeps.items() if other != arc}
                 coming = flows_by_value(self._graph, self._as_of(profile, now), rows, above)[arc]
                 count = arcs.get(arc, (None, 0))[0]
-                now |= self._learn_below(at[0], tail, seen, coming, count, direct=_by_chance(above), inclusive=True)
+                now |= self._learn_below(
+                    at[0], Arc(arc).origin, seen, coming, count, direct=_by_chance(above), inclusive=True
+                )
         expected: dict[str, Vector] | None = None
         for track in self._graph.tracks.all:
             for place in track.outputs:

@@ -29,7 +29,8 @@ class BatchEvent:
 
     `accounts` has, by (source, output), where source tuples went; `delivered`, by output, what it got. `load` is the
     work of the batch, nothing shed, over its budget, by the costs as they are known. `infeasible` says why no plan
-    fits. While `calibrating`, costs have not been measured and nothing is shed.
+    fits. `uncertified` says why a plan was refused, where a safe one took its place. While `calibrating`, costs have
+    not been measured and nothing is shed.
     """
 
     sample: BatchSample
@@ -43,6 +44,7 @@ class BatchEvent:
     infeasible: str | None = None
     calibrating: bool = False
     network: str = ""
+    uncertified: str | None = None
 
     @property
     def over_budget(self) -> bool:
@@ -88,6 +90,7 @@ class BatchEvent:
             "plan": plan.to_dict(),
             "reason": plan.reason,
             "infeasible": self.infeasible,
+            "uncertified": self.uncertified,
             "calibrating": self.calibrating,
         }
         return content
@@ -139,6 +142,7 @@ def batch_event(
     profile: Profile | None = None,
     infeasible: str | None = None,
     calibrating: bool = False,
+    uncertified: str | None = None,
 ) -> BatchEvent:
     """The event of a batch that has run.
 
@@ -172,4 +176,5 @@ def batch_event(
         infeasible,
         calibrating,
         graph.name,
+        uncertified,
     )

@@ -56,7 +56,13 @@ class Metrics:
         self.registry.register(self._latency)
         gauge["batch_budget_seconds"]().set(budget_ms / 1000)
         gauge["calibrating"]().set(1)
-        for name in ("batches", "over_budget_batches", "mispredicted_batches", "infeasible_batches"):
+        for name in (
+            "batches",
+            "over_budget_batches",
+            "mispredicted_batches",
+            "infeasible_batches",
+            "uncertified_plans",
+        ):
             counter[name]()  # 0 from the first moment on, so that a rate is right
         self._size: SizeWatch | None = None
         self._server = serve(address, graph.name, self.registry)
@@ -77,6 +83,7 @@ class Metrics:
                 ("over_budget_batches", "Batches that took longer than their budget", ()),
                 ("mispredicted_batches", "Batches over budget that were predicted to fit", ()),
                 ("infeasible_batches", "Batches that no plan could bring within the budget", ()),
+                ("uncertified_plans", "Plans that were refused, so that a safe one took their place", ()),
                 ("rows_in", "Source tuples that arrived, skipped ones included", ("source",)),
                 ("rejected_rows", "Rows that did not parse", ("source",)),
                 ("rows_without_time", "Rows that have no event time", ("source",)),
@@ -149,6 +156,7 @@ class Metrics:
         count["over_budget_batches"]().inc(event.over_budget)
         count["mispredicted_batches"]().inc(event.mispredicted)
         count["infeasible_batches"]().inc(event.infeasible is not None)
+        count["uncertified_plans"]().inc(event.uncertified is not None)
         show["load_ratio"]().set(event.load)
         show["plan_row"]().set(plan.row)
         show["infeasible"]().set(event.infeasible is not None)

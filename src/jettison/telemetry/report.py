@@ -93,6 +93,8 @@ class Report:
     unfit: Mapping[str, int] = field(default_factory=dict)
     """By operator: rows that it rejected, as one of its expressions failed on them."""
     missing: Mapping[str, MissingResults] = field(default_factory=dict)
+    uncertified_plans: int = 0
+    """How many plans were refused, so that a safe one took their place (`plan.certify`)."""
 
     @property
     def results_missing(self) -> float:
@@ -147,6 +149,7 @@ class Totals:
     over_budget: int = 0
     mispredicted: int = 0
     infeasible: int = 0
+    uncertified: int = 0
     skipped: int = 0
     results_shed: int = 0
     accounts: dict[tuple[str, str], Account] = field(default_factory=dict)
@@ -173,6 +176,7 @@ class Totals:
         self.skipped += skipped
         self.mispredicted += found.mispredicted
         self.infeasible += found.infeasible is not None
+        self.uncertified += found.uncertified is not None
         for key, account in found.accounts.items():
             self.accounts[key] = self.accounts.get(key, Account()) + account
         self.rejected += sum(sample.rejected.values())
@@ -269,4 +273,5 @@ class Totals:
             tuple(self.notes),
             dict(self.unfit),
             dict(self.missing),
+            self.uncertified,
         )

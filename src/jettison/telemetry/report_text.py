@@ -100,6 +100,8 @@ def _plan_remarks(report: Report) -> list[str]:
         lines.append(f"listeners failed {report.listener_failures:,} times: see the log")
     if report.infeasible_batches:
         lines.append(f"{report.infeasible_batches} of {report.batches} batches could not be brought within the budget")
+    if report.uncertified_plans:
+        lines.append(f"{report.uncertified_plans} of {report.batches} plans were not certified: safe ones were obeyed")
     if report.infeasible:
         lines.append(f"cannot keep up: {report.infeasible}")
     return lines

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 import jettison as jt
 from jettison.control.loop import Controller, Settings
-from jettison.control.strata import stratified
 from jettison.errors import PlanError
 from jettison.plan.certify import certify
 from jettison.plan.drops.random import Random
@@ -17,6 +16,7 @@ from jettison.plan.placement.join_keys import droppable
 from jettison.plan.placement.strata import strata_at
 from jettison.plan.plan import Infeasible, Plan
 from jettison.plan.problem import Problem
+from jettison.plan.refine.strata import stratified
 from jettison.plan.shedders.admission import ADMISSION
 from jettison.plan.shedders.registry import shedder_named
 from jettison.plan.shedders.road_map import RoadMapShedder, build_road_map

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.networks import dags, steady, trees
 from tests.plan.shedders.test_semantic import valued
-from tests.plan.windows.test_shedders import networks, shedder_of
+from tests.plan.windows.test_shedders import networks
 
 import jettison as jt
 from jettison.errors import NetworkError, PlanError
@@ -27,7 +27,7 @@ from jettison.plan.predictions import claimed
 from jettison.plan.problem import Problem
 from jettison.plan.refine.floor_repair import hold_floors
 from jettison.plan.shedders.exact import ExactShedder
-from jettison.plan.shedders.registry import SHEDDERS
+from jettison.plan.shedders.registry import SHEDDERS, shedder_named
 from jettison.plan.shedders.road_map import RoadMapShedder, build_road_map
 from jettison.plan.windows.decisions import decisions_of
 from jettison.statistics.profile import Profile
@@ -85,7 +85,7 @@ def windowed(draw: st.DrawFn) -> Problem:
 @steady(40)
 @given(st.one_of(problems(), windowed()))
 def test_trust_9_no_shedder_takes_an_output_below_its_floor(name: str, problem: Problem) -> None:
-    found = shedder_of(name, problem).plan(problem)
+    found = shedder_named(name).plan(problem)
     plan = found.best if isinstance(found, Infeasible) else found
     certify(problem, plan, within_budget=isinstance(found, Plan))
     for output in problem.graph.outputs:
@@ -155,7 +155,7 @@ def test_trust_9_others_lose_more_for_the_sake_of_a_floor() -> None:
 @pytest.mark.parametrize("name", SHEDDERS)
 def test_trust_9_floors_that_do_not_fit_win_over_the_budget_and_say_so(name: str) -> None:
     problem = Problem(one(min_accuracy=0.6), COSTS, {"s": 100.0}, 500.0)
-    found = shedder_of(name, problem).plan(problem)
+    found = shedder_named(name).plan(problem)
     assert isinstance(found, Infeasible)
     assert "min_accuracy allows (o 0.6)" in found.reason
     certify(problem, found.best, within_budget=False)
@@ -200,7 +200,7 @@ def test_trust_9_windows_stay_as_the_floor_says(name: str) -> None:
     trips.window("10 seconds").agg(n="count(*)", name="busy").output("o", qos=jt.QoS(gap=9, min_accuracy=0.5))
     profile = Profile({"trips": 1.0, "busy": 5.0}, {"busy": 0.01})
     problem = Problem(net.graph, profile, {"trips": 1000.0}, 100.0)
-    found = shedder_of(name, problem).plan(problem)
+    found = shedder_named(name).plan(problem)
     assert isinstance(found, Infeasible)
     certify(problem, found.best, within_budget=False)
     share = found.best.fates["busy"].drop_share

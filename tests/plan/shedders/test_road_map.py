@@ -338,16 +338,6 @@ def test_a_plan_saves_what_is_asked_and_hardly_more(case: Case, part: float) -> 
     assert plan.utility >= whole.utility - 1e-9
     if case.profile.drop_us == 0.0:
         assert plan.saves_us == pytest.approx(excess_us, rel=1e-5)
-    assert road_map.saves_at_us(plan.row, case.rows) <= whole.saves_us * (1 + 1e-9)
-
-
-@steady(40)
-@given(dags(), st.floats(0.0, 1.0))
-def test_a_place_on_the_map_is_found_by_what_it_saves(case: Case, part: float) -> None:
-    """After a new map was built, the plan in force is where this one saves as much."""
-    road_map = road_map_of(case)
-    saved_us = part * float(road_map.savings_us(case.rows)[-1])
-    assert road_map.saves_at_us(road_map.place_of(saved_us, case.rows), case.rows) == pytest.approx(saved_us, abs=1e-6)
 
 
 def test_between_two_rows_a_drop_keeps_a_share_between() -> None:

@@ -14,12 +14,12 @@ from tests.networks import steady
 from tests.plan.windows.graph_engine import Engine, Row, is_kept, outputs_of, pair, result
 
 import jettison as jt
-from jettison.control.schedules import scheduled
 from jettison.network.event_time.watermarks import BatchMarks, Mark
 from jettison.plan.certify import certify
 from jettison.plan.drops.window import Fate, Window
 from jettison.plan.plan import Plan
 from jettison.plan.problem import Problem
+from jettison.plan.refine.schedules import scheduled
 from jettison.plan.shedders.admission import InputUniform
 from jettison.plan.shedders.road_map import RoadMapShedder, build_road_map
 from jettison.plan.windows.decisions import WindowDecisions, decisions_of

@@ -13,9 +13,8 @@ from jettison.plan.certify import certify
 from jettison.plan.drops.window import Window
 from jettison.plan.plan import Infeasible, Plan
 from jettison.plan.predictions import everything
-from jettison.plan.problem import Problem, Shedder
+from jettison.plan.problem import Problem
 from jettison.plan.shedders.registry import SHEDDERS, shedder_named
-from jettison.plan.shedders.road_map import RoadMapShedder, build_road_map
 from jettison.plan.windows.decisions import decisions_of
 from jettison.statistics.profile import Profile
 
@@ -62,18 +61,11 @@ def problems(draw: st.DrawFn) -> Problem:
     return full.with_budget(draw(st.floats(0.0, 1.1)) * full.load_us)
 
 
-def shedder_of(name: str, problem: Problem) -> Shedder:
-    found = shedder_named(name)
-    if found is not None:
-        return found
-    return RoadMapShedder(build_road_map(problem.graph, problem.profile, problem.rows))
-
-
 @pytest.mark.parametrize("name", SHEDDERS)
 @steady(40)
 @given(problems())
 def test_no_plan_makes_windows_of_what_is_left(name: str, problem: Problem) -> None:
-    found = shedder_of(name, problem).plan(problem)
+    found = shedder_named(name).plan(problem)
     plan = found.best if isinstance(found, Infeasible) else found
     certify(problem, plan, within_budget=isinstance(found, Plan))
     decisions = decisions_of(problem.graph)
@@ -101,7 +93,7 @@ def two_inputs(budget_us: float) -> Problem:
 
 
 def shares(name: str, budget_us: float) -> dict[str, float]:
-    plan = shedder_of(name, two_inputs(budget_us)).plan(two_inputs(budget_us))
+    plan = shedder_named(name).plan(two_inputs(budget_us))
     assert isinstance(plan, Plan), plan
     return {aggregate: round(fate.drop_share, 6) for aggregate, fate in plan.fates.items()}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import shutil
@@ -317,7 +318,7 @@ def test_sinks(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 def test_calibration_measures_once_and_a_restart_remembers(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def network() -> jt.Network:
         net = jt.Network("calibrated")
@@ -355,7 +356,9 @@ def test_calibration_measures_once_and_a_restart_remembers(
         raise AssertionError("measured again")
 
     monkeypatch.setattr("jettison.spark.batch.costs.calibrate", never)
+    caplog.set_level(logging.INFO, "jettison")
     second = start(10_000)
+    assert "goes on with batch 1" in caplog.text
     assert second.shared == {"slow"}
     assert second.controller.profile == profile
     ended(second, 5000)

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import Observation, SparkSession
-from tests.spark.running import TRIGGER, ended
+from tests.spark.running import TRIGGER, ended, forced
 from tests.spark.windowing import TRIPS, Hand, Row, S, frame_of, plain, source, trips_of
 
 import jettison as jt
-from jettison.control.compensation import Decided
 from jettison.control.loop import Controller, Settings
 from jettison.network.event_time.lookahead import Sight
 from jettison.plan.drops.window import Fate, Resolved, Window
@@ -307,11 +306,11 @@ def test_what_was_decided_survives_a_restart(
     batches = trips_of(8, 40, step_s=11, late_s=12)
     shares = iter([0.3, 0.6, 0.6, 0.8, 0.5, 0.7, 0.7, 0.0])
 
-    def forced(controller: Controller, *_: object) -> Decided:
+    def asking(controller: Controller) -> Plan:
         decisions, asked = decisions_of(controller.graph), {"busy": next(shares)}
-        return Decided(Plan(decisions.arcs.drops(decisions.fates(asked), decisions.keeps(asked)), "forced", row=1), {})
+        return Plan(decisions.arcs.drops(decisions.fates(asked), decisions.keeps(asked)), "forced", row=1)
 
-    monkeypatch.setattr(Controller, "_decide", forced)
+    monkeypatch.setattr(Controller, "decide", forced(asking))
     table = jt.memory()
 
     def go() -> Run:

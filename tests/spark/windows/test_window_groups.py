@@ -11,12 +11,12 @@ from pyspark.sql import SparkSession
 from tests.spark.windowing import Hand, Row, S, plain, source, trips_of
 
 import jettison as jt
-from jettison.control.schedules import scheduled
 from jettison.errors import StartError
 from jettison.network.event_time.watermarks import BatchMarks, Mark
 from jettison.plan.drops.window import Fate, Window
 from jettison.plan.plan import Plan
 from jettison.plan.problem import Problem
+from jettison.plan.refine.schedules import scheduled
 from jettison.plan.refine.window_lookahead import resolve_window_drops
 from jettison.plan.windows.decisions import decisions_of
 from jettison.plan.windows.fates import keep

@@ -12,15 +12,14 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from tests.spark.running import TRIGGER, ended
+from tests.spark.running import TRIGGER, ended, forced
 from tests.spark.windowing import plain
 
 import jettison as jt
-from jettison.control.compensation import Decided
 from jettison.control.loop import Controller
-from jettison.control.schedules import scheduled
 from jettison.plan.drops.window import Fate, Window
 from jettison.plan.plan import Plan
+from jettison.plan.refine.schedules import scheduled
 from jettison.plan.refine.window_lookahead import WindowDropResolver
 from jettison.plan.windows.decisions import decisions_of
 from jettison.plan.windows.fates import keep
@@ -331,10 +330,7 @@ def test_a_run_drops_windows_above_its_join_and_goes_on_after_a_stop(
     batches = rows_of(10, 40, lag_s=1)
     shares = iter([0.3, 0.75, 0.75, 0.75, 0.5, 0.75, 0.75, 0.75, 0.0, 0.0])
 
-    def forced(controller: Controller, *_: object) -> Decided:
-        return Decided(asking(controller.graph, next(shares)), {})
-
-    monkeypatch.setattr(Controller, "_decide", forced)
+    monkeypatch.setattr(Controller, "decide", forced(lambda controller: asking(controller.graph, next(shares))))
     sinks = {"table": jt.memory(), "spans": jt.memory()}
     whole = Hand(spark, tmp_path / "whole", market())
     history = []

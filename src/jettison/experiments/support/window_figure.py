@@ -10,6 +10,7 @@ from typing import Any
 
 from jettison.experiments.harness import Result
 from jettison.experiments.support.window_places import Saved
+from jettison.network.arc import Arc
 
 _EXCESS = tuple(step / 20 for step in range(1, 61))
 _COUNTED_NEAR = 0.02
@@ -65,7 +66,7 @@ def _as_said(saved: Saved, places: Sequence[str], whole: float) -> bool:
         for (place, share), passed in saved.passed.items()
         if place in places
         for arc, passing in passed.items()
-        if ">" not in arc
+        if Arc(arc).is_input
     ]
     return len(off) >= len(places) and max(off) <= _COUNTED_NEAR
 
@@ -73,7 +74,7 @@ def _as_said(saved: Saved, places: Sequence[str], whole: float) -> bool:
 def _passes_inside(saved: Saved, place: str) -> bool:
     """Whether behind the inputs as many rows pass the first drops of a place as stay."""
     inside = {
-        share: [passing for arc, passing in passed.items() if ">" in arc]
+        share: [passing for arc, passing in passed.items() if not Arc(arc).is_input]
         for (at, share), passed in saved.passed.items()
         if at == place
     }

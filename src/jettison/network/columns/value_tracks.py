@@ -14,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from jettison.errors import NetworkError
+from jettison.network.arc import Arc
 from jettison.network.columns.lineage import origins
 from jettison.network.columns.words import an
-from jettison.network.graph import Graph, arc_head
+from jettison.network.graph import Graph
 from jettison.network.operators import Source
 from jettison.network.value import Value
 
@@ -106,8 +107,7 @@ class Tracks:
 
         None unless all valued outputs below are valued by the same column, and that is on the arc already.
         """
-        head = arc_head(arc)
-        tail = arc.removesuffix(f">{head}") if ">" in arc else head
+        head, tail = Arc(arc).head, Arc(arc).origin
         track = self.below(head)
         return None if track is None or tail not in track.columns else (track, track.columns[tail])
 

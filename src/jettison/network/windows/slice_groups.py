@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from jettison.network.arc import Arc
 from jettison.network.event_time.progress import results_in
 from jettison.network.graph import Graph
 from jettison.network.operators import Aggregate, CountAggregate, Output, StreamJoin
@@ -133,8 +134,7 @@ def waits_above(graph: Graph, name: str) -> bool:
 
 def meets_windows(graph: Graph, arc: str) -> bool:
     """Whether the rows of an arc are results, or become part of some."""
-    tail, _, head = arc.rpartition(">")
-    waiting = [head]
+    tail, waiting = Arc(arc).tail, [Arc(arc).head]
     while waiting:
         name = waiting.pop()
         if isinstance(graph.by_name[name], Aggregate | CountAggregate):

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Container
 
+from jettison.network.arc import Arc, arc_head, arc_name
 from jettison.network.columns.lineage import origins
-from jettison.network.graph import Graph, arc_head, arc_name
+from jettison.network.graph import Graph
 from jettison.network.operators import StreamJoin
 from jettison.plan.drops.by_key import ByKey
 from jettison.plan.drops.kind import Drop
@@ -47,8 +48,7 @@ def key_at(graph: Graph, arc: str) -> tuple[str, ...] | None:
     >>> key_at(net.graph, "orders"), key_at(net.graph, "paid"), key_at(net.graph, "both>o")
     (('id',), ('order',), None)
     """
-    head = arc_head(arc)
-    tail = arc.removesuffix(f">{head}") if ">" in arc else head
+    head, tail = Arc(arc).head, Arc(arc).origin
     keys: set[tuple[str, ...] | None] = set()
     for join in joins_below(graph, arc):
         for side in join.inputs:
@@ -107,8 +107,7 @@ def _nearest(graph: Graph, arc: str, arcs: tuple[str, ...]) -> list[str]:
     """The droppable arcs right above a place: itself, or those that lead to the operator before it."""
     if arc in arcs:
         return [arc]
-    tail = arc.removesuffix(f">{arc_head(arc)}")
-    return [found for above in graph.arcs_into(tail) for found in _nearest(graph, above, arcs)]
+    return [found for above in graph.arcs_into(Arc(arc).origin) for found in _nearest(graph, above, arcs)]
 
 
 def _closed(graph: Graph, sources: frozenset[str]) -> frozenset[str]:

@@ -13,8 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from jettison.network.arc import Arc, arc_head, arc_name
 from jettison.network.columns.value_tracks import Track
-from jettison.network.graph import Graph, arc_head, arc_name
+from jettison.network.graph import Graph
 from jettison.network.operators import Output
 from jettison.plan.placement.strata import estimates_below
 from jettison.plan.windows.decisions import decisions_of
@@ -132,7 +133,7 @@ def layout(graph: Graph, profile: Profile, *, by_value: bool = False, by_window:
     for arc in drop_arcs(graph):
         head = arc_head(arc)
         end = end_of[head]
-        tail = arc.removesuffix(f">{head}") if ">" in arc else None
+        tail = Arc(arc).tail
         above, own = (None if tail is None else tracks[tail]), tracks[end]
         for cell in range(max(_cells(above), _cells(own))):
             leaves = -1 if tail is None else number[tail, cell if above is not None else 0]

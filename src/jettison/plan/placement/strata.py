@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from jettison.network.arc import Arc, arc_head
 from jettison.network.columns.lineage import origins
-from jettison.network.graph import Graph, arc_head
+from jettison.network.graph import Graph
 from jettison.network.operators import Aggregate
 
 
@@ -43,8 +44,7 @@ def strata_at(graph: Graph, arc: str) -> tuple[Aggregate, tuple[str, ...]] | Non
 
 
 def _strata(graph: Graph, arc: str) -> tuple[Aggregate, tuple[str, ...]] | None:
-    head = arc_head(arc)
-    tail = arc.removesuffix(f">{head}") if ">" in arc else head
+    tail = Arc(arc).origin
     found: list[tuple[Aggregate, tuple[str, ...]]] = []
     for aggregate in estimates_below(graph, arc):
         names = [origins(graph, aggregate.inputs[0], column).get(tail) for column in aggregate.window.by]

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from jettison.network.graph import Graph, arc_head
+from jettison.network.arc import arc_head
+from jettison.network.graph import Graph
 from jettison.plan.drops.kind import Drop
 from jettison.plan.drops.semantic import Semantic
 from jettison.plan.drops.window import Window

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from jettison.network.graph import Graph, arc_head
+from jettison.network.arc import arc_head
+from jettison.network.graph import Graph
 from jettison.network.windows.slice_groups import meets_windows
 from jettison.plan.floors import below_floor
 from jettison.plan.placement.join_keys import joins_below
@@ -46,7 +47,7 @@ def stale_limits(graph: Graph) -> dict[str, float]:
     for operator in graph.operators:
         above = passed[operator.name] if not operator.inputs else 0.0
         for arc in graph.arcs_into(operator.name):
-            tail = arc.removesuffix(f">{operator.name}") if operator.inputs else None
+            tail = arc.tail
             reaching = above if tail is None else passed[tail]
             wanted = _limit(graph, arc)
             if arc in arcs and wanted is not None and wanted < reaching:
@@ -113,3 +114,30 @@ def saved_by_stale_us(problem: Problem, fresh: Mapping[str, float]) -> float:
     look_us = problem.profile.look_us  # of a source: what it takes to see a row's time inside its payload
     judged = sum((problem.profile.drop_us + look_us.get(arc, 0.0)) * before[arc] for arc in fresh)
     return max(0.0, saved - judged)
+
+
+def left_when_fresh(problem: Problem, fresh: Fresh) -> Problem:
+    """The problem that is left when stale tuples are dropped: fewer rows, and what is still to be saved."""
+    graph, profile = problem.graph, problem.profile
+    after = flows(graph, profile, problem.rows, fresh.shares)
+    left = Problem(graph, profile, {name: after[name] for name in problem.rows}, 0.0)
+    saved_us = saved_by_stale_us(problem, fresh.shares)
+    return left.with_budget(left.load_us - (problem.load_us - problem.budget_us - saved_us))
+
+
+def fresh_shares(problem: Problem, fresh: Fresh) -> dict[str, float]:
+    """The share of each output's tuples that is not stale."""
+    before = flows(problem.graph, problem.profile, problem.rows)
+    after = flows(problem.graph, problem.profile, problem.rows, fresh.shares)
+    arcs = {output.name: problem.graph.arcs_into(output.name)[0] for output in problem.graph.outputs}
+    return {name: after[arc] / before[arc] if before[arc] > 0 else 1.0 for name, arc in arcs.items()}
+
+
+def with_stale(problem: Problem, fresh: Fresh, plan: Plan) -> Plan:
+    """A plan for what is fresh (`left_when_fresh`), with stale tuples dropped beside it."""
+    shares = fresh_shares(problem, fresh)
+    delivered = {name: share * plan.delivered.get(name, 1.0) for name, share in shares.items()}
+    stale = {arc: since_s for arc, since_s in fresh.since_s.items() if fresh.shares[arc] < 1.0}
+    worth = {**plan.delivered, **plan.worth}  # with what is worth nothing any more nothing is lost
+    saves_us = plan.saves_us + saved_by_stale_us(problem, fresh.shares)
+    return replace(plan, delivered=delivered, worth=worth, stale=stale, saves_us=saves_us)

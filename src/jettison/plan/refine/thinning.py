@@ -17,8 +17,9 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
+from jettison.network.arc import arc_name
 from jettison.network.columns.lineage import origins
-from jettison.network.graph import Graph, arc_name
+from jettison.network.graph import Graph
 from jettison.network.operators import Aggregate
 from jettison.plan.drops.random import Random
 from jettison.plan.drops.stratified import Stratified

@@ -34,7 +34,7 @@ def after_skipping(graph: Graph, plan: Plan, rows: Mapping[str, int], unread: Un
     """Restate the shares of a plan: of the records that arrived, read or not.
 
     >>> from jettison.network import Network
-    >>> net = Network("one"); net.source("s", "x int").output("o")
+    >>> net = Network("one"); _ = net.source("s", "x int").output("o")
     >>> plan = after_skipping(net.graph, Plan(), {"s": 60}, Unread({"s": 40}))
     >>> plan.delivered, plan.reason
     ({'o': 0.6}, 'reading alone is too much')

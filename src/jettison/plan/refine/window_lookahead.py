@@ -16,6 +16,7 @@ from dataclasses import replace
 import numpy as np
 
 from jettison.errors import PlanError
+from jettison.network.arc import Arc
 from jettison.network.event_time.lookahead import Sight
 from jettison.network.event_time.watermarks import BatchMarks
 from jettison.network.graph import Graph
@@ -90,7 +91,7 @@ def unresolved(plan: Plan) -> Plan:
 def without_idle(plan: Plan) -> Plan:
     """The plan without window drops at inputs that let everything pass: there every row is whole, and nothing is
     judged. Inner arcs keep theirs, so that what passes is counted."""
-    idle = {arc for arc, drop in plan.drops.items() if ">" not in arc and _is_idle(drop)}
+    idle = {arc for arc, drop in plan.drops.items() if Arc(arc).is_input and _is_idle(drop)}
     return replace(plan, drops={arc: drop for arc, drop in plan.drops.items() if arc not in idle}) if idle else plan
 
 

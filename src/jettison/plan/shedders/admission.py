@@ -78,7 +78,7 @@ class InputRandom:
 
     seed: int = 0
 
-    def plan(self, problem: Problem, cursor: float = 0) -> Plan | Infeasible:
+    def plan(self, problem: Problem) -> Plan | Infeasible:
         inputs = _inputs(problem)
         asked = [float(problem.budget_us), *(float(problem.rows.get(each.source, 0.0)) for each in inputs)]
         random.Random(f"{self.seed} {asked}").shuffle(inputs)
@@ -99,7 +99,7 @@ class InputTopCost:
     {'s2': Random(keep=0.5)}
     """
 
-    def plan(self, problem: Problem, cursor: float = 0) -> Plan | Infeasible:
+    def plan(self, problem: Problem) -> Plan | Infeasible:
         largest_first = sorted(_inputs(problem), key=lambda each: -each.load_us)
         return _answer(problem, _one_by_one(largest_first, _excess_us(problem)))
 
@@ -118,7 +118,7 @@ class InputUniform:
     {'s1': Random(keep=0.25), 's2': Random(keep=0.75)}
     """
 
-    def plan(self, problem: Problem, cursor: float = 0) -> Plan | Infeasible:
+    def plan(self, problem: Problem) -> Plan | Infeasible:
         return _answer(problem, _spread(((each, 1.0) for each in _inputs(problem)), _excess_us(problem)))
 
 
@@ -126,7 +126,7 @@ class InputUniform:
 class InputUniformCost:
     """Every input gives in proportion to its load: where judging is free, all keep the same share."""
 
-    def plan(self, problem: Problem, cursor: float = 0) -> Plan | Infeasible:
+    def plan(self, problem: Problem) -> Plan | Infeasible:
         return _answer(problem, _spread(((each, each.load_us) for each in _inputs(problem)), _excess_us(problem)))
 
 

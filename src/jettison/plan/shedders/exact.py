@@ -58,14 +58,14 @@ class ExactShedder:
         self._last: tuple[Graph, Profile, LinearProgram] | None = None
         self._mapped: tuple[Profile, RoadMap] | None = None
 
-    def plan(self, problem: Problem, cursor: float = 0) -> Plan | Infeasible:
-        return with_floors(problem, self._plan(problem, cursor))
+    def plan(self, problem: Problem) -> Plan | Infeasible:
+        return with_floors(problem, self._plan(problem))
 
-    def _plan(self, problem: Problem, cursor: float) -> Plan | Infeasible:
+    def _plan(self, problem: Problem) -> Plan | Infeasible:
         if problem.load_us <= problem.budget_us:
             return claimed(problem, {}, WITHIN_BUDGET)
         if decisions_of(problem.graph).by_aggregate:
-            return self._by_window(problem, cursor)
+            return self._by_window(problem)
         capacity_us = problem.budget_us - problem.unavoidable_us
         if capacity_us < 0:
             all_of_it = everything(problem)
@@ -87,11 +87,11 @@ class ExactShedder:
             found += [question.paid(start) for start in starts if start is not None]
         return _if_enough(problem, max(found, key=lambda answer: answer.plan.utility).plan)
 
-    def _by_window(self, problem: Problem, cursor: float) -> Plan | Infeasible:
+    def _by_window(self, problem: Problem) -> Plan | Infeasible:
         known = self._mapped
         if known is None or known[1].graph is not problem.graph or known[0] != problem.profile:
             known = self._mapped = (problem.profile, build_road_map(problem.graph, problem.profile, problem.rows))
-        return RoadMapShedder(known[1]).plan(problem, cursor)
+        return RoadMapShedder(known[1]).plan(problem)
 
     def _program(self, problem: Problem) -> LinearProgram:
         if self._last is None or self._last[0] is not problem.graph or self._last[1] != problem.profile:

@@ -27,7 +27,8 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
 from jettison.errors import PlanError
-from jettison.network.graph import Graph, arc_head
+from jettison.network.arc import arc_head
+from jettison.network.graph import Graph
 from jettison.network.operators import StreamJoin
 from jettison.network.qos import QoS
 from jettison.plan.floors import floor_at

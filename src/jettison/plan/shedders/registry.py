@@ -1,4 +1,4 @@
-"""Who plans, by name.
+"""Who plans, by name or as an object of the user's own.
 
 semantic   the road map, by value where outputs are valued (the default)
 random     the road map, by chance alone
@@ -11,9 +11,13 @@ admission control lets go the same share of the windows of all aggregates below 
 
 from __future__ import annotations
 
+from jettison.errors import StartError
+from jettison.network.columns.words import meant
 from jettison.plan.problem import Shedder
 from jettison.plan.shedders.admission import ADMISSION
 from jettison.plan.shedders.exact import ExactShedder
+from jettison.plan.shedders.renewed_road_map import RenewedRoadMap
+from jettison.plan.shedders.rest import Rest
 
 SEMANTIC = "semantic"
 RANDOM = "random"
@@ -23,6 +27,32 @@ EXACT = "exact"
 SHEDDERS = (SEMANTIC, RANDOM, EXACT, *ADMISSION)
 
 
-def shedder_named(name: str) -> Shedder | None:
-    """The shedder of this name; None for those that look plans up in a road map, which is built with the network."""
-    return ExactShedder() if name == EXACT else ADMISSION.get(name)
+def check_shedder(given: object) -> None:
+    """Raise StartError unless this is the name of a shedder, or an object with a method `plan`.
+
+    >>> check_shedder("semantik")
+    Traceback (most recent call last):
+    jettison.errors.StartError: shedder 'semantik' is not known, did you mean 'semantic'?: use one of semantic, ...
+    >>> check_shedder(3)
+    Traceback (most recent call last):
+    jettison.errors.StartError: shedder is 3: give a name (semantic, ...) or an object with a method plan(problem).
+    """
+    if isinstance(given, str):
+        if given not in SHEDDERS:
+            near = meant(given, SHEDDERS)
+            raise StartError(f"shedder {given!r} is not known{near}: use one of {', '.join(SHEDDERS)}.")
+        return
+    if isinstance(given, type):
+        raise StartError(f"shedder is the class {given.__name__}: give an object, such as {given.__name__}().")
+    if not callable(getattr(given, "plan", None)):
+        raise StartError(
+            f"shedder is {given!r}: give a name ({', '.join(SHEDDERS)}) or an object with a method plan(problem)."
+        )
+
+
+def shedder_named(name: str, rest: Rest | None = None) -> Shedder:
+    """A new shedder of this name; `rest` paces those that build road maps."""
+    check_shedder(name)
+    if name in ADMISSION:
+        return ADMISSION[name]
+    return ExactShedder() if name == EXACT else RenewedRoadMap(by_value=name == SEMANTIC, rest=rest)

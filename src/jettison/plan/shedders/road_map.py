@@ -10,8 +10,8 @@ branches. Where streams merge into one output it is a good heuristic; decision r
 Where outputs are valued, a step takes a cell of values from an arc (thesis 3.7). Judging by value may cost more than
 by chance, so plans by chance are in the map too: of all rows, those stay that nothing beats.
 
-At run time a plan is found by searching rows from the one in force (the cursor), up or down, and then on the way from
-the row that saves too little to the one that saves enough.
+At run time a plan is found by searching for the first row that saves enough, and then on the way to it from the row
+before, which saves too little.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from jettison.plan.placement.join_keys import by_key_alone, droppable, joins_bel
 from jettison.plan.placement.ladder import Ladder, ladder_for
 from jettison.plan.placement.locations import Layout, layout
 from jettison.plan.plan import Infeasible, Plan
-from jettison.plan.predictions import OVERLOAD, WITHIN_BUDGET, claimed, not_enough, over_budget_us
+from jettison.plan.predictions import OVERLOAD, WITHIN_BUDGET, claimed, not_enough, nothing_shed, over_budget_us
 from jettison.plan.problem import Problem
 from jettison.plan.refine.floor_repair import with_floors
 from jettison.plan.shedders.carried import Carried, carry
@@ -49,6 +49,8 @@ _IDLE_SHARE = 0.01
 _EQUAL = 1e-12
 _ROUNDING = 1e-9
 _SAME = 1e-6
+_MOST_LOOK_UPS = 8
+_MORE = 1.05
 _TRIED = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7)
 
 
@@ -79,20 +81,6 @@ class RoadMap:
         """Work that each row saves when so many tuples enter."""
         saved: Matrix = self.saves_us @ self._entering(rows)
         return saved
-
-    def saves_at_us(self, position: float, rows: Mapping[str, float]) -> float:
-        """Work that is saved at a row, or part of the way from one to the next."""
-        low, part = divmod(min(max(position, 0.0), len(self) - 1.0), 1.0)
-        before_us, after_us = self.saves_us[[int(low), min(int(low) + 1, len(self) - 1)]] @ self._entering(rows)
-        return float((1.0 - part) * before_us + part * after_us)
-
-    def place_of(self, saved_us: float, rows: Mapping[str, float]) -> float:
-        """Where on the map so much is saved; its end where no row saves that."""
-        row = self.find(rows, saved_us)
-        if row is None or row == 0:
-            return len(self) - 1.0 if row is None else 0.0
-        before_us, after_us = (self.saves_us[[row - 1, row]] @ self._entering(rows)).tolist()
-        return float(row - 1 + (saved_us - before_us) / (after_us - before_us))
 
     def find(self, rows: Mapping[str, float], excess_us: float, cursor: float = 0) -> int | None:
         """The first row that saves at least `excess_us`, searched from the cursor on; None when no row does."""
@@ -220,28 +208,34 @@ class RoadMap:
 
 
 class RoadMapShedder:
-    """Plans by looking up the road map."""
+    """Plans by looking up one road map; `renewed_road_map` has the shedder that builds maps of its own."""
 
     def __init__(self, road_map: RoadMap) -> None:
         self.road_map = road_map
 
-    def plan(self, problem: Problem, cursor: float = 0) -> Plan | Infeasible:
-        excess_us = problem.load_us - problem.budget_us
-        row = self.road_map.find(problem.rows, excess_us, cursor)
-        if row == 0:
-            return self.road_map.plan(0, problem.rows, WITHIN_BUDGET)
-        if row is not None:
-            between = self.road_map.plan_between(row, problem.rows, excess_us, OVERLOAD)
-            return with_floors(problem, _restated(problem, between))
-        last = _restated(problem, self.road_map.plan(len(self.road_map) - 1, problem.rows, OVERLOAD))
+    def plan(self, problem: Problem) -> Plan | Infeasible:
+        excess_us = asked_us = problem.load_us - problem.budget_us
+        if self.road_map.find(problem.rows, excess_us) == 0:
+            return nothing_shed(problem.graph, WITHIN_BUDGET)
+        for _ in range(_MOST_LOOK_UPS):
+            row = self.road_map.find(problem.rows, asked_us)
+            if row is None:
+                break
+            plan = self._restated(problem, self.road_map.plan_between(row, problem.rows, asked_us, OVERLOAD))
+            over_us = over_budget_us(problem, plan)
+            if not over_us:
+                return with_floors(problem, plan)
+            asked_us += _MORE * over_us  # costs have changed since the map was built: it saves less than it says
+        last = self._restated(problem, self.road_map.plan(len(self.road_map) - 1, problem.rows, OVERLOAD))
         return with_floors(problem, not_enough(problem, last) if over_budget_us(problem, last) else last)
 
-
-def _restated(problem: Problem, plan: Plan) -> Plan:
-    """The plan with what it saves in truth: what is closed needs nothing, which the map, row by row, does not see."""
-    if all(fate.drop_share < 1.0 for fate in plan.fates.values()):
-        return plan
-    return replace(claimed(problem, plan.drops, plan.reason), row=plan.row)
+    def _restated(self, problem: Problem, plan: Plan) -> Plan:
+        """The plan with what it saves in truth: at the costs as they are known now; and what is closed needs nothing,
+        which the map, row by row, does not see."""
+        same = self.road_map.profile is problem.profile or self.road_map.profile == problem.profile
+        if same and all(fate.drop_share < 1.0 for fate in plan.fates.values()):
+            return plan
+        return replace(claimed(problem, plan.drops, plan.reason), row=plan.row)
 
 
 def build_road_map(

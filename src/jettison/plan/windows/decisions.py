@@ -18,7 +18,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from jettison.network.graph import Graph, arc_head
+from jettison.network.arc import Arc, arc_head
+from jettison.network.graph import Graph
 from jettison.network.operators import Aggregate, CountAggregate, Output, StreamJoin
 from jettison.plan.drops.window import Fate
 from jettison.plan.windows.fates import Schedule, extend, most_drop_share
@@ -99,7 +100,7 @@ class WindowDecisions:
         right."""
         if not self._every:
             return True
-        tail = arc.rpartition(">")[0]
+        tail = Arc(arc).origin
         if self.guarded & self.arcs.names_below(arc):
             return False
         return not any(self._reaches(name, tail) for name in self._every)
@@ -212,7 +213,7 @@ class WindowDecisions:
         results = {arc: name for name in self.by_aggregate for arc in self.arcs.fate_arcs[name]}
         for _, into, _ in self._graph.wiring:
             for arc in into:
-                tail = arc.rpartition(">")[0]
+                tail = arc.tail
                 if arc in results:
                     found[arc] = 1.0
                 elif self.arcs.is_early(arc, self.by_aggregate):
@@ -278,7 +279,7 @@ class WindowDecisions:
         while waiting:
             name = waiting.pop()
             done.add(name)
-            for cut in list(self._cuts(name, found, at_inputs=">" not in arc)):
+            for cut in list(self._cuts(name, found, at_inputs=Arc(arc).is_input)):
                 if cut is None:
                     return None
                 found.add(cut)
@@ -288,8 +289,8 @@ class WindowDecisions:
     def _cuts(self, name: str, known: Collection[str], *, at_inputs: bool) -> Iterator[str | None]:
         """On every way up from an operator: a known cut, else an input, or the nearest arc where tuples may go."""
         for arc in self._graph.arcs_into(name):
-            tail = arc.rpartition(">")[0]
-            splits = bool(tail) and len(self._graph.consumers[tail]) > 1
+            tail = arc.tail
+            splits = tail is not None and len(self._graph.consumers[tail]) > 1
             if arc in known:
                 yield arc
             elif tail and (self._cut_above(tail, known) or at_inputs or not (splits and self.droppable(arc))):
@@ -299,7 +300,7 @@ class WindowDecisions:
 
     def _cut_above(self, name: str, known: Collection[str]) -> bool:
         arcs = self._graph.arcs_into(name)
-        return any(arc in known or (">" in arc and self._cut_above(arc.rpartition(">")[0], known)) for arc in arcs)
+        return any(arc in known or (arc.tail is not None and self._cut_above(arc.tail, known)) for arc in arcs)
 
     def deciding_arc(self, name: str, arcs: Collection[str]) -> str | None:
         """Of these arcs, the last on the way to an aggregate."""
@@ -309,7 +310,7 @@ class WindowDecisions:
             for arc in self._graph.arcs_into(at):
                 if arc in arcs and self.droppable(arc):
                     return arc
-                tail = arc.rpartition(">")[0]
+                tail = arc.tail
                 if tail and tail not in seen:
                     seen.add(tail)
                     waiting.append(tail)
@@ -326,7 +327,7 @@ class WindowDecisions:
         found: dict[str, tuple[float, float]] = {}
         for _, into, _ in self._graph.wiring:
             for arc in into:
-                tail = arc.rpartition(">")[0]
+                tail = arc.tail
                 above = min((left[each] for each in self._graph.arcs_into(tail)), default=1.0) if tail else 1.0
                 share = self._drop_share(arc, drop_shares)
                 weight = 1.0 if share == 1.0 else self.weight(arc)  # what is closed has no kept windows to reach over

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from jettison.errors import NetworkError
+from jettison.network.arc import Arc
 from jettison.network.columns.lineage import origins
-from jettison.network.graph import Graph, arc_head
+from jettison.network.graph import Graph
 from jettison.network.operators import Aggregate, Operator, Output
 from jettison.plan.drops.window import Cells
 from jettison.plan.windows.decisions import decisions_of
@@ -114,8 +115,7 @@ def _grouped_by(graph: Graph, name: str, output: Output) -> str:
 
 def column_at(graph: Graph, arc: str, name: str, column: str) -> str | None:
     """What a `by` column of an aggregate is called on an arc above or behind it; None where it is not there."""
-    head = arc_head(arc)
-    tail = arc.removesuffix(f">{head}") if ">" in arc else head
+    tail = Arc(arc).origin
     above = origins(graph, name, column)
     if tail in above:
         return above[tail]

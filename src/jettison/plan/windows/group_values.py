@@ -15,8 +15,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from jettison.network.arc import arc_head
 from jettison.network.columns.value_tracks import Track
-from jettison.network.graph import Graph, arc_head
+from jettison.network.graph import Graph
 from jettison.network.operators import Aggregate, Output
 from jettison.plan.drops.kind import Drop
 from jettison.plan.drops.window import Cells, Fate, Window

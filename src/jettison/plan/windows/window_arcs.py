@@ -19,7 +19,8 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 
 from jettison.errors import PlanError
-from jettison.network.graph import Graph, arc_head, arc_name
+from jettison.network.arc import Arc, arc_head, arc_name
+from jettison.network.graph import Graph
 from jettison.network.operators import Aggregate, Apply, CountAggregate, Output, StreamJoin
 from jettison.network.windows.count_windows import CountSpec
 from jettison.network.windows.slice_groups import results_above, slice_groups
@@ -123,7 +124,7 @@ class WindowArcs:
 
     def results_on(self, arc: str) -> tuple[str, ...]:
         """The aggregates whose results an arc carries, where it carries nothing else."""
-        tail = arc.rpartition(">")[0]
+        tail = Arc(arc).tail
         if not tail:
             return ()
         if isinstance(self._graph.by_name[tail], Aggregate | CountAggregate):
@@ -149,7 +150,7 @@ class WindowArcs:
 
     def _as_above(self, arc: str, names: Collection[str]) -> bool:
         """Whether what comes here has passed a drop that asks for the same."""
-        tail = arc.rpartition(">")[0]
+        tail = Arc(arc).tail
         if not tail or isinstance(self._graph.by_name[tail], Aggregate | StreamJoin):
             return False
         above = all(self.is_early(each, names) for each in self._graph.arcs_into(tail))

@@ -1,4 +1,5 @@
 """One batch of a run, from its offsets to its events: read, plan, log, run, measure, show, learn.
 
-In: the frame that Spark hands over, and what a run is made of. Out: outputs, a logged plan, a ledger entry, an event.
+Comes in: the frame that Spark hands over, and the parts that a run is made of.
+Goes out: outputs in their sinks, a plan in the log, what was shed in the ledger, and an event for listeners.
 """

@@ -189,4 +189,5 @@ class BatchCycle:
             profile=self._planning.controller.profile,
             infeasible=self._planning.infeasible,
             calibrating=not self._planning.calibrated,
+            uncertified=self._planning.uncertified,
         )

@@ -8,6 +8,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, Observation
 
+from jettison.network.arc import Arc
 from jettison.network.columns.schema import quoted
 from jettison.network.graph import Graph
 from jettison.network.operators import Apply, Output, Source
@@ -157,7 +158,7 @@ class Measuring:
 
     def _rows_before(self, found: _Found, arc: str) -> int:
         """The rows that came to a drop before slices."""
-        tail = arc.rpartition(">")[0]
+        tail = Arc(arc).origin
         if tail in found.rejected:
             return found.arcs[tail][1] - found.rejected[tail]
         seen = self._counts(tail_place(tail))
@@ -176,7 +177,7 @@ class Measuring:
     def _arc_again(self, arc: str) -> dict[str, Any]:
         """What reached an arc and passed its drop, where the sink below did not look at its rows."""
         metrics = arc_metrics(self._graph, arc, passes(arc, self._plan) or ALL, self._compiler.mask)
-        row = self._compiler.operator(arc.rpartition(">")[0]).selectExpr(*metrics).first()
+        row = self._compiler.operator(Arc(arc).origin).selectExpr(*metrics).first()
         return {} if row is None else row.asDict()
 
     def _before_again(self, source: Source) -> dict[str, Any]:

@@ -68,6 +68,12 @@ class Planning:
         planner = self.controller if self._shadow is None else self._shadow.controller
         return planner.infeasible
 
+    @property
+    def uncertified(self) -> str | None:
+        """Why a plan for the last batch was refused, where a safe one took its place."""
+        planner = self.controller if self._shadow is None else self._shadow.controller
+        return planner.refused
+
     def learn_profile(self, profile: Profile) -> None:
         """Plan by costs that were measured just now."""
         self.calibrated = True

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from jettison.errors import SinkError
+from jettison.network.arc import Arc
 from jettison.network.event_time.watermarks import BatchMarks
 from jettison.network.graph import Graph
 from jettison.network.operators import Output, Source, StreamJoin
@@ -229,8 +230,8 @@ class BatchRunner:
         return measured.plus(Measured(parts_ms={"measuring": 1000 * (time.perf_counter() - began)}))
 
     def _shed_rows(self, compiler: Compiler, raw: Frames, arc: str, plan: Plan) -> DataFrame:
-        tail, inner, _ = arc.rpartition(">")
-        if inner:
+        tail = Arc(arc).tail
+        if tail is not None:
             return rows_aside(arc, compiler.operator(tail).where(f"NOT ({passes(arc, plan)})"), reason_on(plan, arc))
         source, columns = self._source(arc), raw[arc].columns
         rows = dropped_raw(source, raw[arc], columns, plan, self.known, shed=True)

@@ -9,7 +9,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from jettison.errors import StartError
-from jettison.network.graph import Graph, arc_head, arc_name
+from jettison.network.arc import arc_head, arc_name
+from jettison.network.graph import Graph
 from jettison.network.operators import Aggregate, CountAggregate, Operator, StreamJoin
 from jettison.network.windows.slice_groups import SliceGroup, slice_groups
 from jettison.spark.compile.arriving import Arriving

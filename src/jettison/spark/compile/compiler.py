@@ -14,10 +14,11 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, Observation
 
 from jettison.errors import StartError
+from jettison.network.arc import Arc, arc_head, arc_name
 from jettison.network.columns.columns_needed import needed_columns
 from jettison.network.columns.schema import quoted
 from jettison.network.event_time.progress import time_places
-from jettison.network.graph import Graph, arc_head, arc_name
+from jettison.network.graph import Graph
 from jettison.network.operators import Aggregate, CountAggregate, Operator, Output, Source, StreamJoin
 from jettison.network.windows.estimated_aggregates import weighed
 from jettison.network.windows.estimates import WEIGHT
@@ -194,7 +195,7 @@ class Compiler:
 
     def _tail_counted(self, arc: str, frame: DataFrame) -> DataFrame:
         """Count the rows that come to all drops behind an operator, once; of sources they are known."""
-        tail = arc.rpartition(">")[0]
+        tail = Arc(arc).origin
         if tail in self.counted.tails or isinstance(self._graph.by_name[tail], Source):
             return frame
         observation = self.counted.tails[tail] = Observation()

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
+from jettison.network.arc import Arc
 from jettison.network.graph import Graph
 from jettison.plan.plan import Plan
 from jettison.plan.refine.staleness import Fresh
@@ -98,10 +99,10 @@ def _share(
     limits: Mapping[str, float],
 ) -> float:
     """Of what enters an arc, behind the limits of the sources above it, the share that is within its own."""
-    tail, inner, _ = arc.rpartition(">")
-    names = [name for name in counts if name == (tail if inner else arc) or (inner and _above(graph, tail, name))]
+    tail = Arc(arc).tail
+    names = [name for name in counts if name == (tail or arc) or (tail is not None and _above(graph, tail, name))]
     fresh = sum(counts[name][limit] for name in names)
-    entering = sum(counts[name][limits[name]] if inner and name in limits else rows[name] for name in names)
+    entering = sum(counts[name][limits[name]] if tail is not None and name in limits else rows[name] for name in names)
     return min(1.0, fresh / entering) if entering else 1.0
 
 

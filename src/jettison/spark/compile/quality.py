@@ -12,7 +12,8 @@ from dataclasses import replace
 
 from pyspark.sql import DataFrame, Observation
 
-from jettison.network.graph import Graph, arc_head
+from jettison.network.arc import Arc, arc_head
+from jettison.network.graph import Graph
 from jettison.network.operators import Source
 from jettison.network.windows.slice_groups import waits_above
 from jettison.plan.counted import counted_shares
@@ -51,10 +52,10 @@ def with_counted_shares(
     counts: dict[str, tuple[int, int]] = {}
     before: dict[str, ValueSample] = {}
     for arc in arcs:
-        tail, inner, _ = arc.rpartition(">")
-        if inner and waits_above(graph, tail):
+        tail = Arc(arc).tail
+        if tail is not None and waits_above(graph, tail):
             continue  # what waits in state is not in this batch
-        if inner:
+        if tail is not None:
             row = compiler.operator(tail).selectExpr(*arc_metrics(graph, arc, passes(arc, plan) or ALL, mask)).first()
             seen = {} if row is None else row.asDict()
             counts[arc] = (seen.get("rows", 0), seen.get("kept", 0))

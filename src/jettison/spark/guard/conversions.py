@@ -16,8 +16,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
+from jettison.network.arc import arc_name
 from jettison.network.columns.schema import quoted
-from jettison.network.graph import arc_name
 from jettison.network.operators import Join, Union, kind_of
 from jettison.spark.compile.drops import HIDDEN
 from jettison.spark.compile.expression_cache import Known

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import NumericType, StructType, TimestampNTZType
 
 from jettison.errors import StartError
+from jettison.network.arc import Arc
 from jettison.network.columns.reserved import added, hidden_by_folders, ours, twice
 from jettison.network.columns.schema import quoted
 from jettison.network.columns.words import an, meant
@@ -155,7 +156,7 @@ def check_compiles(
         if output.qos.value is not None:
             _check_value(output.name, output.qos.value.column, rows)
     for arc in stale_limits(graph):
-        tail = arc.rpartition(">")[0]
+        tail = Arc(arc).tail
         if tail and TIME not in compiler.operator(tail).columns:
             raise StartError(
                 f"arc {arc!r}: what is stale is judged here by event time, which its rows have lost: let functions in "

@@ -16,10 +16,10 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from jettison.network.arc import arc_head
 from jettison.network.event_time.coverage import withheld
 from jettison.network.event_time.join_retention import still_needed, to_merge
 from jettison.network.event_time.watermarks import BatchMarks, Mark
-from jettison.network.graph import arc_head
 from jettison.network.operators import Aggregate, Operator
 from jettison.network.windows.estimate_context import remembered
 from jettison.plan.delivered import windows_of_batch, without_withheld

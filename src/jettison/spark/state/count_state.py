@@ -20,8 +20,8 @@ from typing import Any
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
+from jettison.network.arc import arc_name
 from jettison.network.event_time import join_retention
-from jettison.network.graph import arc_name
 from jettison.network.operators import Operator
 from jettison.spark.checkpoint.small_files import Folder
 from jettison.spark.compile.arriving import Arriving

@@ -23,8 +23,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from jettison.errors import CheckpointError, JettisonError, SinkError
+from jettison.network.arc import arc_name
 from jettison.network.event_time.join_retention import Part, in_reach, to_merge, watermark_us
-from jettison.network.graph import arc_name
 from jettison.network.operators import Operator, StreamJoin
 from jettison.spark.checkpoint.small_files import Folder, as_it_stands
 from jettison.spark.compile.arriving import Arriving

@@ -18,8 +18,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from jettison.errors import StartError
+from jettison.network.arc import Arc, arc_head
 from jettison.network.columns.schema import quoted
-from jettison.network.graph import Graph, arc_head
+from jettison.network.graph import Graph
 from jettison.network.operators import Source
 from jettison.spark.compile.drops import HIDDEN, KEY, RECORD, TIME
 from jettison.spark.compile.raw_rows import raw_time
@@ -46,7 +47,7 @@ class ShedSinks:
     def tails(self) -> frozenset[str]:
         """Operators whose rows somebody wants as they are, with all their columns."""
         arcs = [arc for own in self._arcs.values() for arc in own]
-        return frozenset(arc.rpartition(">")[0] for arc in arcs if ">" in arc)
+        return frozenset(tail for arc in arcs if (tail := Arc(arc).tail) is not None)
 
     def of(self, arcs: Iterable[str]) -> dict[str, list[str]]:
         """For each sink, by its name, those of these arcs that it keeps; sinks that keep none are left out."""

@@ -10,13 +10,13 @@ from tests.networks import steady
 
 import jettison as jt
 from jettison.control.loop import Controller, Settings
-from jettison.control.schedules import scheduled
 from jettison.errors import NetworkError
 from jettison.network.event_time.watermarks import BatchMarks, Mark
 from jettison.network.graph import Graph
 from jettison.plan.drops.window import Fate
 from jettison.plan.plan import Plan
 from jettison.plan.problem import Problem
+from jettison.plan.refine.schedules import scheduled
 from jettison.plan.windows.decisions import WindowDecisions, decisions_of
 from jettison.plan.windows.fates import keep
 from jettison.plan.windows.group_gaps import named_groups

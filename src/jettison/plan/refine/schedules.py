@@ -6,11 +6,10 @@ for the rate at which tuples arrive, and for a part of what is left over from be
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from jettison.network.event_time.watermarks import BatchMarks
-from jettison.plan.drops.kind import Drop
 from jettison.plan.drops.window import Cells, Fate
 from jettison.plan.plan import Plan
 from jettison.plan.reasons import with_windows_decided_earlier
@@ -38,23 +37,6 @@ def planned_rows(rows: Mapping[str, float], arriving: Mapping[str, float], melt_
 def closed(plan: Plan) -> tuple[str, ...]:
     """The aggregates of which a plan lets no window stay."""
     return tuple(sorted(name for name, fate in plan.fates.items() if fate.drop_share == 1.0))
-
-
-def most_without_closing(
-    decisions: WindowDecisions,
-    plan: Plan | None,
-    names: Collection[str] | None = None,
-    spared: Collection[str] = (),
-) -> dict[str, Drop]:
-    """A plan's drops, with as many windows as may go in place of all of them, of these aggregates or all that it
-    closes; without a plan, of all that there are but those that are spared."""
-    shares = {name: 1.0 for name in decisions.by_aggregate if name not in spared}
-    if plan is not None:
-        shares = {name: fate.drop_share for name, fate in plan.fates.items()}
-    for name in shares.keys() if names is None else names:
-        shares[name] = min(shares[name], decisions.by_aggregate[name].most_drop_share)
-    others = {} if plan is None else {arc: drop for arc, drop in plan.drops.items() if drop.judges != "window"}
-    return {**others, **decisions.arcs.drops(decisions.fates(shares), decisions.keeps(shares))}
 
 
 def running_out(decisions: WindowDecisions, plan: Plan, before: Mapping[str, Fate]) -> frozenset[str]:

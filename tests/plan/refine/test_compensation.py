@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jettison.control.compensation import Decided, made_up
 from jettison.plan.plan import Plan
+from jettison.plan.refine.compensation import made_up
 
 pytestmark = pytest.mark.core
 
@@ -18,16 +18,17 @@ def searched(share: float, most: float) -> tuple[float, float, list[float]]:
     """What the plan found saves, what it lacks, and what was asked for, where `share` of what is asked for goes."""
     asked: list[float] = []
 
-    def decide(more_us: float) -> Decided:
+    def ask_again(more_us: float) -> tuple[Plan, str | None]:
         asked.append(more_us)
         wanted = NEEDED + more_us
-        return Decided(Plan(saves_us=min(wanted, most)), {}, NEEDED, "that is all" if wanted > most else None)
+        return Plan(saves_us=min(wanted, most)), "that is all" if wanted > most else None
 
     def saves_us(plan: Plan) -> float:
         return share * plan.saves_us
 
-    plan, lacks_us = made_up(Decided(Plan(saves_us=min(NEEDED, most)), {}, NEEDED), decide, saves_us, SLACK)
-    return saves_us(plan), lacks_us, asked
+    plan = made_up(Plan(saves_us=min(NEEDED, most)), ask_again, saves_us, needed_us=NEEDED, slack_us=SLACK)
+    saved_us = saves_us(plan)
+    return saved_us, NEEDED - saved_us if saved_us < NEEDED - SLACK else 0.0, asked
 
 
 def test_a_plan_that_saves_enough_stays() -> None:

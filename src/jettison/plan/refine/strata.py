@@ -6,7 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from jettison.network.graph import Graph, arc_head
+from jettison.network.arc import Arc
+from jettison.network.graph import Graph
 from jettison.plan.drops.kind import Drop
 from jettison.plan.drops.stratified import LEAST_ROWS, Stratified, allocate
 from jettison.plan.placement.strata import strata_at
@@ -82,7 +83,7 @@ def _allocated(sizes: Mapping[int, float], keep: float, in_window: float) -> tup
 
 def _leads_to(graph: Graph, above: str, arc: str) -> bool:
     """Whether tuples of one arc come to another further down."""
-    tail, waiting, seen = arc.rpartition(">")[0], [arc_head(above)], set[str]()
+    tail, waiting, seen = Arc(arc).origin, [Arc(above).head], set[str]()
     while waiting:
         name = waiting.pop()
         if name == tail:

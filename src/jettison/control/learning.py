@@ -1,0 +1,64 @@
+"""What a batch teaches: costs, selectivities, values, the sizes of groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from jettison.control.named_sizes import before_drops
+from jettison.network.graph import Graph
+from jettison.plan.drops.kind import PassShare, pass_shares
+from jettison.plan.plan import Plan
+from jettison.plan.windows.decisions import decisions_of
+from jettison.statistics.belief import Belief
+from jettison.statistics.costs import CostModel
+from jettison.statistics.groups import GroupSizes
+from jettison.statistics.profile import Profile
+from jettison.statistics.samples import BatchSample
+
+_HUNG_TIMES = 5.0
+"""A batch that takes so many times as long as predicted hung somewhere: that says nothing of costs, unless the next
+one takes as long."""
+
+
+class Learned:
+    """Costs as they are known, and whether batches have confirmed them."""
+
+    def __init__(self, graph: Graph, profile: Profile, *, guessed: bool) -> None:
+        self._graph = graph
+        self.costs = CostModel(graph, profile, guessed=guessed)
+        self.belief = Belief(believed=not guessed)
+        self._hung = False
+
+    def kept_shares(self, obeyed: Plan, sample: BatchSample) -> dict[str, PassShare]:
+        """What passed every drop of the plan that was obeyed: as counted, cell by cell as planned."""
+        keeps: dict[str, PassShare] = dict(pass_shares(obeyed.drops))
+        for arc, (rows_in, rows_kept) in sample.arcs.items():
+            planned = keeps.get(arc, 1.0)
+            if rows_in == 0 or (arc not in keeps and arc not in obeyed.stale):
+                continue
+            if isinstance(planned, float):
+                keeps[arc] = rows_kept / rows_in
+            elif arc in obeyed.stale:
+                fresh = min(1.0, rows_kept / rows_in / max(obeyed.keep(arc), 1e-9))
+                keeps[arc] = tuple(share * fresh for share in planned)
+        return keeps
+
+    def groups(self, sizes: GroupSizes, obeyed: Plan, sample: BatchSample) -> None:
+        """Learn how large groups are, as they would be without the drops."""
+        sizes.update(before_drops(decisions_of(self._graph), obeyed, sample, sizes))
+
+    def record(self, sample: BatchSample, keeps: Mapping[str, PassShare], *, learn: bool) -> bool:
+        """Learn from a batch that had rows; whether the time that it took says anything."""
+        on_trial = not self.belief.believed
+        if on_trial and self.belief.update(self.costs.predict_ms(sample.rows_in, keeps), sample.duration_ms):
+            self.costs.lower(sample.rows_in, keeps, sample.duration_ms)  # costs that are too high come down at once
+        self.costs.update_values(sample, keeps)
+        if not learn:
+            return False
+        delivered = {name: seen.rows for name, seen in sample.outputs.items()}
+        self.costs.update_rows(sample.rows_in, keeps, delivered)
+        hung = sample.duration_ms > _HUNG_TIMES * self.costs.predict_ms(sample.rows_in, keeps)
+        believed, self._hung = self._hung or not hung, hung
+        if believed:
+            self.costs.update_time(sample.rows_in, keeps, sample.duration_ms)
+        return believed

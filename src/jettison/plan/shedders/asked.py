@@ -1,0 +1,81 @@
+"""Ask a shedder, whoever wrote it: its answers are checked and completed before anybody counts on them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from jettison.errors import PlanError
+from jettison.plan.plan import Infeasible, Plan
+from jettison.plan.predictions import claimed
+from jettison.plan.problem import Problem, Shedder
+from jettison.statistics.samples import BatchSample
+
+_log = logging.getLogger("jettison")
+
+_MEMBERS = ("keep", "passes", "judges", "content")
+
+
+class AskedShedder:
+    """A shedder of a run. `plan` raises PlanError where the shedder fails or answers with something that is no plan."""
+
+    def __init__(self, shedder: Shedder) -> None:
+        self.shedder = shedder
+        self._warned = False
+
+    @property
+    def by_value(self) -> bool:
+        """Whether windows of groups that are worth least go first."""
+        return bool(getattr(self.shedder, "by_value", False))
+
+    def plan(self, problem: Problem) -> Plan | Infeasible:
+        try:
+            answer = self.shedder.plan(problem)
+        except Exception as error:
+            raise PlanError(f"{self._name} failed: {type(error).__name__}: {error}") from error
+        if isinstance(answer, Infeasible):
+            return Infeasible(str(answer.reason), self._completed(problem, answer.best))
+        return self._completed(problem, answer)
+
+    def observe(self, sample: BatchSample) -> None:
+        """Tell a shedder that wants to know what was measured."""
+        self._call("observe", sample)
+
+    def prepare(self, problem: Problem) -> None:
+        """Let a shedder that wants to build tables for what is to come."""
+        self._call("prepare", problem)
+
+    def _call(self, method: str, argument: BatchSample | Problem) -> None:
+        call = getattr(self.shedder, method, None)
+        if call is None:
+            return
+        try:
+            call(argument)
+        except Exception as error:
+            level = logging.DEBUG if self._warned else logging.WARNING
+            self._warned = True
+            _log.log(level, "%s failed in %s: %s: %s", self._name, method, type(error).__name__, error)
+
+    def _completed(self, problem: Problem, answer: object) -> Plan:
+        """The plan with what it delivers and saves, checked to be one for this network."""
+        if not isinstance(answer, Plan):
+            raise PlanError(f"{self._name} answered with {_short(answer)}: return a Plan or Infeasible.")
+        given: object = answer.drops
+        if not isinstance(given, Mapping):
+            raise PlanError(f"{self._name}: drops are {_short(given)}: give a mapping from arcs to drops.")
+        for arc, drop in given.items():
+            if arc not in problem.coefficients:
+                arcs = ", ".join(problem.graph.arcs)
+                raise PlanError(f"{self._name} drops on arc {arc!r}, which is not there. Arcs: {arcs}.")
+            if not all(hasattr(drop, member) for member in _MEMBERS):
+                raise PlanError(f"{self._name}: the drop on arc {arc!r} is {_short(drop)}: give one of plan.drops.")
+        return answer if answer.delivered else claimed(problem, answer.drops, answer.reason)
+
+    @property
+    def _name(self) -> str:
+        return f"shedder {type(self.shedder).__name__}"
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
