@@ -182,3 +182,12 @@ def test_a_certificate_takes_well_under_a_millisecond() -> None:
         check(context, plan, within_budget=within)
         times.append(time.perf_counter() - began)
     assert statistics.median(times) < 0.001
+
+
+def test_the_log_says_what_each_refinement_changed(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("DEBUG", "jettison"):
+        overloaded(unread=Unread({"rides": 30_000}))
+    said = [record.getMessage() for record in caplog.records]
+    assert [line.split(": ")[1] for line in said] == ["schedules", "unread"]
+    assert said[0].startswith("network both: schedules: trips keeps the same share by window, chosen anew")
+    assert "rows gets" in said[1]

@@ -39,7 +39,8 @@ def test_a_shedder_of_ones_own_is_obeyed_and_one_that_fails_is_replaced(
             checkpoint=str(tmp_path),
             shedding=jt.Shedding(shedder=shedder),
             costs=jt.Costs(DEAR, learn=False),
-        )
+        ),
+        4000,
     )
     plans = [plan for _, plan in run.history]
     assert len(plans) == 2
