@@ -14,8 +14,8 @@ class JettisonError(Exception):
     declare it as it was, or start with a new checkpoint and new paths for parquet sinks.
     """
 
-    def __init__(self, *told: object) -> None:
-        super().__init__(*(_with_paths(each) if isinstance(each, str) else each for each in told))
+    def __init__(self, *parts: object) -> None:
+        super().__init__(*(_with_paths(each) if isinstance(each, str) else each for each in parts))
 
 
 class NetworkError(JettisonError, ValueError):

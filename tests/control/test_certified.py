@@ -16,7 +16,7 @@ from tests.plan.refine.test_floors import problems, windowed
 
 import jettison as jt
 from jettison.control.deciding import certified_plan
-from jettison.control.judging import Known
+from jettison.control.judging import Estimates
 from jettison.control.loop import Controller, Settings
 from jettison.control.plan_request import PlanRequest
 from jettison.detect import Detector
@@ -99,7 +99,7 @@ def overloaded(shedder: str = "semantic", **known: object) -> tuple[Context, Pla
     costs = Profile({"trips": 1.0, "busy": 2.0, "rides": 1.0, "w": 1.0, "v": 2.0}, {"busy": 0.01})
     rows = {"trips": 200_000, "rides": 300_000}
     settings = Settings(1000.0, shedder=shedder)
-    view = Known(net.graph, settings, costs, {name: float(count) for name, count in rows.items()})
+    view = Estimates(net.graph, settings, costs, {name: float(count) for name, count in rows.items()})
     marks = BatchMarks(net.graph, {"busy": Mark(100 * S, 90 * S)})
     context = Context(view.problem(rows), rows, marks=marks, **known)  # type: ignore[arg-type]
     found = certified_plan(PlanRequest(view, Detector(), AskedShedder(shedder_named(shedder)), context))

@@ -16,7 +16,7 @@ from jettison.plan.plan import Plan
 from jettison.plan.problem import Problem
 from jettison.plan.windows.decisions import decisions_of
 from jettison.plan.windows.group_gaps import named_groups, shares_by_gap
-from jettison.plan.windows.group_values import told_apart
+from jettison.plan.windows.group_values import with_groups_apart
 from jettison.plan.windows.needs import within_needs
 from jettison.statistics.groups import GroupSizes
 from jettison.statistics.profile import Profile
@@ -61,7 +61,7 @@ def test_what_is_claimed_is_what_goes() -> None:
     asked = {"busy": 0.42}
     plan = Plan(decisions.arcs.drops(decisions.fates(asked), decisions.keeps(asked)), "overload")
     problem = Problem(graph, PROFILE, {"t": 500_000.0}, 900_000.0)
-    apart = told_apart(problem, plan, with_masses(named_groups(graph), sizes))
+    apart = with_groups_apart(problem, plan, with_masses(named_groups(graph), sizes))
     cells = apart.fates["busy"].cells
     assert cells is not None
     assert cells.shares == pytest.approx((0.0, 0.6))
@@ -72,7 +72,7 @@ def test_what_is_claimed_is_what_goes() -> None:
     assert Plan.from_json(apart.to_json()) == apart
     most = {"busy": 0.8}
     plan = Plan(decisions.arcs.drops(decisions.fates(most), decisions.keeps(most)), "overload")
-    apart = told_apart(problem, plan, with_masses(named_groups(graph), sizes))
+    apart = with_groups_apart(problem, plan, with_masses(named_groups(graph), sizes))
     assert apart.keep("t") == pytest.approx(0.3 + 0.7 * 0.2), "more cannot go, and more is not promised"
     assert apart.saves_us < problem.load_us - planned_load_us(problem, plan)
 
@@ -84,7 +84,7 @@ def test_shares_are_those_before_the_drop() -> None:
     asked = {"busy": 0.6}
     plan = Plan(decisions.arcs.drops(decisions.fates(asked), decisions.keeps(asked)), "overload")
     problem = Problem(graph, PROFILE, {"t": 1000.0}, 1.0)
-    plan = told_apart(problem, plan, named_groups(graph))
+    plan = with_groups_apart(problem, plan, named_groups(graph))
     passed = 300 + 50 + 0.4 * 600
     seen = BatchSample(
         0,

@@ -6,6 +6,8 @@ to see: `run.await_termination(timeout=10)` of the page becomes a wait for what 
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.docs.pages import block, blocks, program
 
+import jettison as jt
 from jettison.plan.certify import certify
 from jettison.plan.plan import Plan
 from jettison.plan.predictions import claimed
@@ -98,6 +101,20 @@ def test_trust_5_no_two_programs_share_a_checkpoint_or_a_folder() -> None:
     places = [place for page in PAGES for place in set(re.findall(r'"(out/[^"]+)"', program(page)))]
     assert len(places) >= 4
     assert len(places) == len(set(places)), sorted(places)
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("page", STARTED)
+def test_what_a_page_calls_is_public_and_has_these_arguments(page: str) -> None:
+    """In seconds, before Spark says so."""
+    calls = [node for node in ast.walk(ast.parse(program(page))) if isinstance(node, ast.Call)]
+    named = [(each, ast.unparse(each.func)) for each in calls if ast.unparse(each.func).startswith("jt.")]
+    assert named
+    for call, name in named:
+        function: Any = jt
+        for part in name.split(".")[1:]:
+            function = getattr(function, part)
+        inspect.signature(function).bind(*call.args, **{each.arg: None for each in call.keywords if each.arg})
 
 
 @pytest.mark.core

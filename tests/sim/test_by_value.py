@@ -19,7 +19,7 @@ from jettison.plan.drops.kind import pass_shares
 from jettison.plan.drops.random import Random
 from jettison.plan.drops.semantic import Semantic
 from jettison.sim import simulate
-from jettison.sim.cells import MOST_CELLS, Cells
+from jettison.sim.cells import MOST_CELLS, CellGrid
 from jettison.sim.values import sampled
 from jettison.statistics.profile import Profile
 from jettison.statistics.spread import flows_by_value
@@ -96,7 +96,7 @@ def test_tuples_valued_by_two_columns_are_told_apart_by_both() -> None:
     values = {"some.x": tuple(first.spread([(50, 100, 1.0)])), "some.y": tuple(second.spread([(50, 100, 1.0)]))}
     values |= {"s.x": tuple(first.spread(None)), "s.y": tuple(second.spread(None))}
     profile = Profile({"by_x": 10.0, "by_y": 10.0}, {"some": 0.25}, values=values)
-    cells = Cells(graph, profile)
+    cells = CellGrid(graph, profile)
     assert cells.count == first.cells * second.cells
     passed = cells.arriving("s") * cells.passes("some")
     assert passed.sum() == pytest.approx(0.25)
@@ -118,17 +118,17 @@ def test_queries_apart_share_an_axis_and_columns_of_the_same_tuples_multiply() -
     source = together.source("s", ", ".join(f"{column} double" for column in columns))
     for column in columns:
         source.output(f"o_{column}", qos=QoS(value=Value(column, HALVES)))
-    cells = Cells(apart.graph, Profile({}, {}))
+    cells = CellGrid(apart.graph, Profile({}, {}))
     assert cells.count == apart.graph.tracks.all[0].cells
     assert [cells.arriving(f"s_{column}").sum() for column in columns] == pytest.approx([1.0] * 3)
     with pytest.raises(NetworkError, match=rf"x0, x1, x2.*more than {MOST_CELLS:,}"):
-        Cells(together.graph, Profile({}, {}))
+        CellGrid(together.graph, Profile({}, {}))
 
 
 def test_every_kind_of_drop_keeps_its_shares() -> None:
     graph = queries()
     (track,) = graph.tracks.all
-    cells = Cells(graph, profile_of(graph))
+    cells = CellGrid(graph, profile_of(graph))
     assert cells.keeps(Random(0.3), "s1") == pytest.approx(np.full(track.cells, 0.3))
     assert cells.keeps(ByKey(("x",), 0.4, "seed"), "s1") == pytest.approx(np.full(track.cells, 0.4))
     shares = tuple(np.linspace(0, 1, track.cells))
@@ -159,7 +159,7 @@ def test_values_that_are_spread_otherwise_are_learned(scheduler: str, monkeypatc
     (track,) = graph.tracks.all
     truth = profile_of(graph)
     high = track.spread([(0, 90, 0.1), (90, 100, 0.9)])
-    passed = {name: high * Cells(graph, truth).passes(name) for name in ("low", "high")}
+    passed = {name: high * CellGrid(graph, truth).passes(name) for name in ("low", "high")}
     values = {f"{name}.x": tuple(shares / shares.sum()) for name, shares in passed.items()}
     selectivity = {name: float(shares.sum()) for name, shares in passed.items()}
     believed = replace(truth, selectivity=selectivity, values={**values, "s1.x": tuple(high), "s2.x": tuple(high)})

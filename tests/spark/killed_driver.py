@@ -32,7 +32,7 @@ from jettison.spark.batch.runner import BatchRunner
 from jettison.spark.checkpoint.logs import Ledger, Logged, PlanLog
 from jettison.spark.checkpoint.small_files import LocalFolder
 from jettison.spark.compile.drops import passes
-from jettison.spark.compile.expression_cache import Known
+from jettison.spark.compile.expression_cache import ExpressionCache
 from jettison.spark.run.session import local_session
 from jettison.spark.state.operator_state import OpenedBatch
 from jettison.spark.state.slice_writer import SliceWriter
@@ -97,7 +97,7 @@ def record_filters(folder: Path) -> None:
     every text that is compiled."""
     folder.mkdir(exist_ok=True)
     file = (folder / f"{len(list(folder.iterdir()))}.jsonl").open("a", buffering=1)
-    write, attempt, expression = PlanLog.write, BatchRunner._attempt, Known.expression
+    write, attempt, expression = PlanLog.write, BatchRunner._attempt, ExpressionCache.expression
     running: list[int] = []
 
     def note(batch: int, kind: str, text: object) -> None:
@@ -116,14 +116,14 @@ def record_filters(folder: Path) -> None:
         note(batch.number, "obeyed", filters(batch.plan))
         return attempt(runner, raw, batch, rows)
 
-    def noted_expression(known: Known, item: object) -> Any:
-        if running:
+    def noted_expression(known: ExpressionCache, item: object) -> Any:
+        if running and isinstance(item, str):
             note(running[0], "compiled", item)
         return expression(known, item)
 
     PlanLog.write = noted_write  # type: ignore[method-assign]
     BatchRunner._attempt = noted_attempt  # type: ignore[method-assign]
-    Known.expression = noted_expression  # type: ignore[method-assign]
+    ExpressionCache.expression = noted_expression  # type: ignore[method-assign]
 
 
 def force_plans(checkpoint: Path, seed: int) -> None:

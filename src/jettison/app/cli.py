@@ -27,15 +27,15 @@ _TONES = (
 )
 
 
-def _in_our_tone(told: str) -> str:
+def _in_our_tone(message: str) -> str:
     """What the reader of the command line says of a value, as other errors say it.
 
     >>> _in_our_tone("Invalid value for '--most': Input should be greater than or equal to 2")
     "Invalid value for '--most': give 2 or more"
     """
     for theirs, ours in _TONES:
-        told = re.sub(theirs, ours, told)
-    return told
+        message = re.sub(theirs, ours, message)
+    return message
 
 
 class OneLineFaults(TyperGroup):
@@ -50,8 +50,8 @@ class OneLineFaults(TyperGroup):
         except typer.TyperException as error:
             context = getattr(error, "ctx", None)
             command = context.command_path if context else "jettison"
-            told = _in_our_tone(error.format_message().rstrip("."))
-            fault(f"{told}{'' if told.endswith('?') else '.'} See `{command} --help`.")
+            message = _in_our_tone(error.format_message().rstrip("."))
+            fault(f"{message}{'' if message.endswith('?') else '.'} See `{command} --help`.")
             code = error.exit_code
         except typer.Abort:
             code = 1

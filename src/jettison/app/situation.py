@@ -10,7 +10,7 @@ import typer
 
 from jettison.app.screen import percent
 from jettison.control.deciding import certified_plan
-from jettison.control.judging import Known
+from jettison.control.judging import Estimates
 from jettison.control.loop import Settings
 from jettison.control.plan_request import PlanRequest
 from jettison.detect import Detector
@@ -128,7 +128,7 @@ def _refined(settings: Settings, problem: Problem, rates: Mapping[str, float], r
     """The refinements that change the plan on its way to the log, and what they change."""
     graph, rows = problem.graph, {name: round(count) for name, count in problem.rows.items()}
     marks = BatchMarks(graph, {each.name: Mark(0, 0) for each in graph.aggregates}) if graph.aggregates else None
-    known = Known(graph, settings, problem.profile, rates)
+    known = Estimates(graph, settings, problem.profile, rates)
     context = Context(known.problem(rows), rows, marks=marks, named=named_groups(graph), by_value=True)
     return certified_plan(PlanRequest(known, Detector(), AskedShedder(RoadMapShedder(road_map)), context)).steps
 

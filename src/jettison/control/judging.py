@@ -19,7 +19,7 @@ _MOST_READING_SHARE = 0.4
 
 
 @dataclass(frozen=True)
-class Known:
+class Estimates:
     """Network, settings, costs, arrival rates, and how far the costs are believed (`statistics.belief`)."""
 
     graph: Graph
@@ -63,7 +63,7 @@ class Known:
         return sum(self.profile.read_us.get(name, 0.0) * count for name, count in rows.items())
 
 
-def overloaded(known: Known, detector: Detector, rows: Mapping[str, int]) -> bool:
+def overloaded(known: Estimates, detector: Detector, rows: Mapping[str, int]) -> bool:
     """Whether so many rows, coming at the rate of late, are to be shed."""
     judged = known.judge(detector, known.problem(rows))
     beyond_us = known.allowance().budget_us - known.settings.budget_us
@@ -71,7 +71,7 @@ def overloaded(known: Known, detector: Detector, rows: Mapping[str, int]) -> boo
 
 
 def read_share(
-    known: Known, rows: Mapping[str, int], skippable: frozenset[str], skipped: Mapping[str, int] | None = None
+    known: Estimates, rows: Mapping[str, int], skippable: frozenset[str], skipped: Mapping[str, int] | None = None
 ) -> float:
     """How much of these sources to read at all: 1, unless reading alone would take too much of the budget.
 
@@ -102,7 +102,7 @@ def may_skip(graph: Graph, rows: Mapping[str, int], skipped: Mapping[str, int]) 
     return all(count >= floor_at(graph, name) * (count + skipped[name]) for name, count in left.items())
 
 
-def can_look(known: Known, rows: Mapping[str, int]) -> bool:
+def can_look(known: Estimates, rows: Mapping[str, int]) -> bool:
     """Whether there is time to look at one value of each of these rows: to read them, look, and read them again.
 
     A backlog for which there is not is thinned out by chance; that is sooner done, and the next batch is fresh.

@@ -14,7 +14,7 @@ from jettison.control import judging
 from jettison.control.covered_time import CoveredTime
 from jettison.control.deciding import Certified, certified_plan
 from jettison.control.judging import LEAST_READ_SHARE as LEAST_READ_SHARE
-from jettison.control.judging import Known
+from jettison.control.judging import Estimates
 from jettison.control.learning import Learned
 from jettison.control.named_sizes import with_masses
 from jettison.control.pace import ArrivalRates
@@ -264,8 +264,8 @@ class Controller:
         self._prepare()
 
     @property
-    def _known(self) -> Known:
-        return Known(self._graph, self._settings, self.profile, self.rows_per_s, self._learned.belief.patience)
+    def _known(self) -> Estimates:
+        return Estimates(self._graph, self._settings, self.profile, self.rows_per_s, self._learned.belief.patience)
 
     def _context(
         self, rows: Mapping[str, int], fresh: Fresh | None, marks: BatchMarks | None, unread: Unread

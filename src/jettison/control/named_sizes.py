@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from jettison.plan.drops.window import Cells, Window
+from jettison.plan.drops.window import GroupCells, Window
 from jettison.plan.plan import Plan
 from jettison.plan.windows.decisions import WindowDecisions
 from jettison.statistics.groups import GroupSizes
@@ -44,7 +44,7 @@ def before_drops(
     return found
 
 
-def with_masses(named: Mapping[str, Cells], sizes: GroupSizes) -> dict[str, Cells]:
+def with_masses(named: Mapping[str, GroupCells], sizes: GroupSizes) -> dict[str, GroupCells]:
     """Named groups with the share of tuples in each, and in all others, where that is known."""
     found = {}
     for name, cells in named.items():

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from jettison.control.allowance import CANNOT_HELP
-from jettison.control.judging import Known
+from jettison.control.judging import Estimates
 from jettison.detect import Detector
 from jettison.network.arc import Arc
 from jettison.plan.drops.kind import Drop
@@ -56,7 +56,7 @@ class PlanRequest:
     `context` is what is known about the batch, `in_force` the plan before, which `may_stay` or not.
     """
 
-    known: Known
+    known: Estimates
     detector: Detector
     shedder: AskedShedder
     context: Context

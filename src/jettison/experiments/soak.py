@@ -233,5 +233,5 @@ def _draw(figure: Any, rows: Sequence[Any], batches: Sequence[Any], growths: dic
     bottom.set_xlabel("batches")
     for axes in (top, middle, bottom):
         axes.set_ylim(bottom=0)
-    told = ", ".join(f"{name.removesuffix('_growth')} {value:.2f}" for name, value in growths.items())
-    top.set_title(f"Last third over first third of {len(batches):,} batches: {told}")
+    growth_text = ", ".join(f"{name.removesuffix('_growth')} {value:.2f}" for name, value in growths.items())
+    top.set_title(f"Last third over first third of {len(batches):,} batches: {growth_text}")

@@ -66,7 +66,7 @@ def delivered(graph: Graph, plan: Plan, sample: BatchSample, profile: Profile | 
     all_kept = flows(graph, known, rows, _keeps(plan, sample, arrived))
     worth_kept = flows(graph, known, rows, _keeps(plan, sample, arrived, wanted_only=True))
     by_value = counted_shares(graph, known, plan, sample) if _by_value(plan) and not sample.delivered else ({}, {})
-    told, told_worth = {**by_value[0], **sample.delivered}, {**by_value[1], **sample.worth}
+    counted, counted_worth = {**by_value[0], **sample.delivered}, {**by_value[1], **sample.worth}
     windows = _windows_closed(graph, sample)
     below = {source.name: graph.outputs_below(source.name) for source in graph.sources}
     found = {}
@@ -77,7 +77,7 @@ def delivered(graph: Graph, plan: Plan, sample: BatchSample, profile: Profile | 
             planned = plan.delivered.get(output.name, 1.0)
             worth = min(1.0, plan.worth[output.name] * _ratio(share, planned, otherwise=1.0))
         if output.name not in windows:
-            share, worth = told.get(output.name, share), told_worth.get(output.name, worth)
+            share, worth = counted.get(output.name, share), counted_worth.get(output.name, worth)
         tuples = sum(count for name, count in arrived.items() if output.name in below[name])
         if output.name not in windows and not waits_above(graph, output.name):
             tuples = _possible(sample, output.name, share, whole[arc] if tuples else 0.0)

@@ -9,7 +9,7 @@ import numpy as np
 
 from jettison.errors import StartError
 from jettison.network.graph import Graph
-from jettison.sim.cells import Cells
+from jettison.sim.cells import CellGrid
 from jettison.sim.chance import Chance
 from jettison.sim.trains import Trains
 from jettison.synthetic.rates import Constant, Rate
@@ -31,7 +31,7 @@ class Arrivals:
     """
 
     def __init__(
-        self, graph: Graph, rates: Mapping[str, Rate | float], end_ms: float, cells: Cells, chance: Chance
+        self, graph: Graph, rates: Mapping[str, Rate | float], end_ms: float, cells: CellGrid, chance: Chance
     ) -> None:
         names = [source.name for source in graph.sources]
         for name in rates:

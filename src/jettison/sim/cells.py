@@ -28,7 +28,7 @@ MOST_CELLS = 5000
 _NEVER = 1e-12
 
 
-class Cells:
+class CellGrid:
     """The cells of a network under its true profile; one cell where no output is valued.
 
     Tracks lie on axes. Those that tell the same tuples apart have axes of their own, the others may share one.

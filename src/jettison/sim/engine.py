@@ -15,7 +15,7 @@ from jettison.plan.problem import Shedder
 from jettison.plan.shedders.registry import SEMANTIC
 from jettison.sim.account import Account
 from jettison.sim.arrivals import Arrivals
-from jettison.sim.cells import Cells, Vector
+from jettison.sim.cells import CellGrid, Vector
 from jettison.sim.chance import Chance
 from jettison.sim.machine import Machine
 from jettison.sim.micro_batch import MicroBatch
@@ -75,7 +75,7 @@ def simulate(
     profile = profile.completed(graph)
     true = profile if truth is None else truth.completed(graph)
     true.check(graph)
-    cells = Cells(graph, true)
+    cells = CellGrid(graph, true)
     chance = Chance(seed, noise=noise, slowness_share=noise_share, pace=pace)
     arrivals = Arrivals(graph, rates, 1000 * seconds, cells, chance)
     settings = Settings(trigger_ms, headroom, shedding, shedder=shedder)

@@ -12,7 +12,7 @@ from jettison.network.operators import Output, Source
 from jettison.plan.plan import Plan
 from jettison.sim.account import Account
 from jettison.sim.arrivals import Arrivals
-from jettison.sim.cells import Cells, Vector
+from jettison.sim.cells import CellGrid, Vector
 from jettison.sim.chance import Chance
 from jettison.statistics.profile import Profile
 
@@ -53,7 +53,7 @@ class Machine:
 
     graph: Graph
     truth: Profile
-    cells: Cells
+    cells: CellGrid
     arrivals: Arrivals
     chance: Chance
     account: Account

@@ -9,7 +9,7 @@ import numpy as np
 
 from jettison.network.columns.value_tracks import Track
 from jettison.network.graph import Graph
-from jettison.sim.cells import Cells, Vector
+from jettison.sim.cells import CellGrid, Vector
 from jettison.statistics.samples import ValueSample
 
 _ROWS_PER_SAMPLED = 16
@@ -17,7 +17,7 @@ _POINTS = 200
 
 
 def value_samples(
-    graph: Graph, cells: Cells, entered: Mapping[str, Vector], delivered: Mapping[str, Vector]
+    graph: Graph, cells: CellGrid, entered: Mapping[str, Vector], delivered: Mapping[str, Vector]
 ) -> dict[str, ValueSample]:
     """Samples by "operator.column": of tracked sources behind their drops, and of valued outputs."""
     found = {}

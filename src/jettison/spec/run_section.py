@@ -76,7 +76,7 @@ class Stored:
 
 
 @dataclass(frozen=True)
-class Kept:
+class OwnSink:
     """A sink of ours: parquet (a path), console (how many rows to show) or memory (how many to keep)."""
 
     kind: Literal["parquet", "console", "memory"]
@@ -84,7 +84,7 @@ class Kept:
     on_other_run: str = "refuse"
 
 
-Target = Kept | Stored | Kafka
+Target = OwnSink | Stored | Kafka
 """Where rows go."""
 
 
@@ -254,10 +254,10 @@ def _sink(place: str, data: Mapping[str, Any]) -> Target:
         other_run = data.get(_OTHER_RUN, "refuse")
         if other_run not in ("refuse", "replace"):
             raise StartError(f"{place}.{_OTHER_RUN} is {other_run!r}: use refuse or replace.")
-        return Kept("parquet", setting, other_run)
+        return OwnSink("parquet", setting, other_run)
     if setting is not None and (not isinstance(setting, int) or isinstance(setting, bool) or setting < 1):
         raise StartError(f"{place}.{kind} is {setting!r}: give a number of rows of at least 1, or null.")
-    return Kept("console" if kind == "console" else "memory", setting)
+    return OwnSink("console" if kind == "console" else "memory", setting)
 
 
 def _stored(place: str, model: type[_StoredSpec | _SinkSpec], data: Any, remedy: str = "say `format: name`") -> Stored:

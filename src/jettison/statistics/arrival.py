@@ -22,7 +22,7 @@ class TopicSample:
     at_s: float = 0.0
 
 
-class Arrivals:
+class TopicRate:
     """Rows per second between two looks at a topic's end offsets (the seed's 4.6 takes it from consumer metrics).
 
     A partition that is new since the last look counts from its first record. When offsets went back, the topic was made

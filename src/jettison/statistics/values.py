@@ -55,7 +55,7 @@ class ValueModel:
                 operator = graph.by_name[name]
                 if not any(tail in track.columns for tail in operator.inputs):
                     self._entering[track.outputs, name] = spread.of(name, track)
-                    if not _told(graph, profile, track):
+                    if not _has_values(graph, profile, track):
                         self._unseen.add((track.outputs, name))
                 elif isinstance(operator, Where | Join | Apply) and spread.track(name) is track:
                     measured = bool(profile.values.get(f"{name}.{track.columns[name]}"))
@@ -303,7 +303,7 @@ def _by_chance(keeps: Mapping[str, Keep]) -> bool:
     return all(isinstance(keep, float | int) for keep in keeps.values())
 
 
-def _told(graph: Graph, profile: Profile, track: Track) -> bool:
+def _has_values(graph: Graph, profile: Profile, track: Track) -> bool:
     """Whether a profile or a declared histogram says how the values of a track are spread."""
     given = [name for name, column in track.columns.items() if profile.values.get(f"{name}.{column}")]
     values = [output.qos.value for output in graph.outputs if output.name in track.outputs]

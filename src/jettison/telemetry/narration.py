@@ -70,8 +70,8 @@ class Narrator:
         if now is None:
             return [Line(logging.INFO, f"batch {sample.batch}: shedding ends: all rows are processed again")]
         word = "begins" if before is None else "changes"
-        told = f"batch {sample.batch}: shedding {word} ({plan.reason}): outputs get {_shares(plan)} by the plan"
-        return [Line(logging.INFO, f"{told}, {rows:,} rows came")]
+        text = f"batch {sample.batch}: shedding {word} ({plan.reason}): outputs get {_shares(plan)} by the plan"
+        return [Line(logging.INFO, f"{text}, {rows:,} rows came")]
 
     def _keeping_up(self, sample: BatchSample, infeasible: str | None) -> list[Line]:
         if (infeasible is None) == (self._infeasible is None) or not _is_due(self._infeasible_ms, sample.started_ms):
@@ -92,9 +92,9 @@ class Narrator:
                 self._counts[what] = self._counts.get(what, 0) + count
         if not self._counts or not _is_due(self._counts_ms, sample.started_ms):
             return []
-        told = ", ".join(f"{count:,} {what}" for what, count in self._counts.items())
+        text = ", ".join(f"{count:,} {what}" for what, count in self._counts.items())
         self._counts, self._counts_ms = {}, sample.started_ms
-        return [Line(logging.WARNING, f"up to batch {sample.batch}: {told}")]
+        return [Line(logging.WARNING, f"up to batch {sample.batch}: {text}")]
 
     def _batch(self, sample: BatchSample, plan: Plan) -> str:
         rows = sum(sample.rows_in.values())

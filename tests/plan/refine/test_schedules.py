@@ -20,7 +20,7 @@ from jettison.plan.refine.schedules import scheduled
 from jettison.plan.windows.decisions import WindowDecisions, decisions_of
 from jettison.plan.windows.fates import keep
 from jettison.plan.windows.group_gaps import named_groups
-from jettison.plan.windows.group_values import cell_shares, told_apart, valued_windows
+from jettison.plan.windows.group_values import cell_shares, valued_windows, with_groups_apart
 from jettison.statistics.profile import Profile
 
 pytestmark = pytest.mark.core
@@ -178,7 +178,7 @@ def valued() -> jt.Network:
 
 def asking_by_value(graph: Graph, share: float) -> Plan:
     problem = Problem(graph, Profile({"trips": 1.0, "busy": 1.0}, {}), {"trips": 1000.0}, 1.0)
-    return told_apart(problem, asking(decisions_of(graph), share))
+    return with_groups_apart(problem, asking(decisions_of(graph), share))
 
 
 @steady(40)
@@ -277,7 +277,7 @@ def test_no_group_misses_more_than_its_own_gap(steps: list[tuple[int, float]]) -
     said: dict[tuple[int, int], bool] = {}
     for ahead, share in steps:
         marks = BatchMarks(graph, {"busy": Mark(newest, mark)})
-        plan = scheduled(decisions, told_apart(problem, asking(decisions, share), named), fates, marks)
+        plan = scheduled(decisions, with_groups_apart(problem, asking(decisions, share), named), fates, marks)
         assert Plan.from_json(plan.to_json()) == plan
         fates = plan.fates
         first = 0 if mark is None else max(0, (mark - 10 * S) // (10 * S) + 1)
@@ -302,7 +302,7 @@ def planned(qos: jt.QoS, old: dict[str, Fate], second: int) -> dict[str, Fate]:
     decisions = decisions_of(net.graph)
     problem = Problem(net.graph, Profile({"trips": 1.0, "busy": 1.0}, {}), {"trips": 1000.0}, 1.0)
     share = min(0.8, decisions.by_aggregate["busy"].most_drop_share)
-    plan = told_apart(problem, asking(decisions, share), named_groups(net.graph))
+    plan = with_groups_apart(problem, asking(decisions, share), named_groups(net.graph))
     marks = BatchMarks(net.graph, {"busy": Mark(second * S, (second - 5) * S)})
     return dict(scheduled(decisions, plan, old, marks).fates)
 
@@ -381,7 +381,7 @@ def test_who_still_comes_when_an_output_is_closed_is_named() -> None:
     busy.output("table", qos=jt.QoS(gap=4, gaps={"zone": {"airport": 0, "harbour": 2}}))
     decisions = decisions_of(net.graph)
     problem = Problem(net.graph, Profile({"trips": 1.0, "busy": 1.0}, {}), {"trips": 1000.0}, 1.0)
-    plan = told_apart(problem, asking(decisions, 1.0), named_groups(net.graph))
+    plan = with_groups_apart(problem, asking(decisions, 1.0), named_groups(net.graph))
     reason = scheduled(decisions, plan, {}, BatchMarks(net.graph, {})).reason
     assert reason.endswith("not enough, table closed but for 'airport'")
 

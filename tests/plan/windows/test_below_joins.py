@@ -26,7 +26,7 @@ from jettison.plan.windows.cuts import cutting_together
 from jettison.plan.windows.decisions import WindowDecisions, decisions_of
 from jettison.plan.windows.fates import Schedule, Segment, keep
 from jettison.plan.windows.group_gaps import named_groups
-from jettison.plan.windows.group_values import told_apart
+from jettison.plan.windows.group_values import with_groups_apart
 from jettison.plan.windows.window_arcs import WindowArcs
 from jettison.statistics.load import flows
 from jettison.statistics.profile import Profile
@@ -130,7 +130,7 @@ class Both:
     def _asked(self, share: float) -> Plan:
         rows = {source.name: 1.0 for source in self.graph.sources}
         problem = Problem(self.graph, Profile({}, {}), rows, 1.0)
-        return told_apart(problem, asked(self.decisions, share), named_groups(self.graph))
+        return with_groups_apart(problem, asked(self.decisions, share), named_groups(self.graph))
 
     def take(self, batch: dict[str, list[Row]], share: float) -> None:
         self.shares.add(share)

@@ -29,7 +29,7 @@ from jettison.plan.windows.need_bits import needed_bits
 from jettison.spark.batch.measure import output_metrics
 from jettison.spark.compile import drops, group_sizes, pairs, raw_rows
 from jettison.spark.compile.drops import IDENTITY, TIME, keeps
-from jettison.spark.compile.expression_cache import Known
+from jettison.spark.compile.expression_cache import ExpressionCache
 from jettison.spark.compile.value_samples import value_metrics
 from jettison.spark.windows import count_slices, slices
 
@@ -236,12 +236,12 @@ def test_trust_12_payloads_and_pairs_of_the_worst_rows(spark: SparkSession) -> N
         ByKey(("n",), 1.0, "s"),
     ):
         plan = Plan({"rows": drop}, "tested", stale={"rows": 5.0})
-        frame = raw_rows.dropped_raw(source, rows, rows.columns, plan, Known())
+        frame = raw_rows.dropped_raw(source, rows, rows.columns, plan, ExpressionCache())
         metrics = raw_rows.source_metrics(source, rows.columns)
         seen = frame.selectExpr(*metrics).first()
         assert seen is not None
-        assert raw_rows.parsed(source, frame, rows.columns, Known()).collect() is not None
-        shed = raw_rows.dropped_raw(source, rows, rows.columns, plan, Known(), shed=True).count()
+        assert raw_rows.parsed(source, frame, rows.columns, ExpressionCache()).collect() is not None
+        shed = raw_rows.dropped_raw(source, rows, rows.columns, plan, ExpressionCache(), shed=True).count()
         assert seen["kept"] + shed == ROWS
 
     net = jt.Network("pairs")

@@ -18,7 +18,7 @@ from jettison.plan.certify import certify
 from jettison.plan.drops.kind import Judges, PassShare, register
 from jettison.plan.plan import Plan
 from jettison.plan.problem import Problem
-from jettison.sim.cells import Cells
+from jettison.sim.cells import CellGrid
 from jettison.spark.compile.drops import filters, keeps
 from jettison.statistics.profile import Profile
 
@@ -72,7 +72,7 @@ def test_a_new_kind_of_drop_takes_one_file(spark: SparkSession, tmp_path: Path) 
     assert logged == planned
 
     certify(Problem(graph, Profile({"all": 10.0}, {}), {"trips": 100.0}, 500.0), Plan(logged.drops))
-    assert Cells(graph, Profile({}, {})).keeps(drop, "trips").tolist() == [0.25]
+    assert CellGrid(graph, Profile({}, {})).keeps(drop, "trips").tolist() == [0.25]
     assert kept(logged) == {"trips": "25 %, one trip of 4"}
 
     (rows,) = trips_of(1, 200, 60, 30)

@@ -19,7 +19,7 @@ from jettison.plan.drops.window import Fate
 from jettison.plan.plan import Plan
 from jettison.plan.windows.fates import Schedule, Segment, keep
 from jettison.plan.windows.window_arcs import WindowArcs
-from jettison.spark.compile.expression_cache import Known
+from jettison.spark.compile.expression_cache import ExpressionCache
 from jettison.spark.compile.quality import with_counted_shares
 from jettison.spark.write.sinks import MemorySink
 from jettison.statistics.account import Account, accounts_of
@@ -125,4 +125,4 @@ def test_trust_3_of_results_the_plans_share_is_told(
     costs = CostModel(net.graph, Profile({}, {}))
     raw = {"trips": frame_of(spark, rows)}
     monkeypatch.setattr("jettison.spark.compile.quality.Compiler.operator", None)  # no job
-    assert with_counted_shares(net.graph, raw, sample, {}, Known(), plan, costs) == plan
+    assert with_counted_shares(net.graph, raw, sample, {}, ExpressionCache(), plan, costs) == plan

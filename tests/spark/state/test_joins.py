@@ -25,7 +25,7 @@ from jettison.spark.batch.calibration import calibrate
 from jettison.spark.batch.runner import BatchRunner
 from jettison.spark.checkpoint.small_files import LocalFolder
 from jettison.spark.compile.drops import keeps
-from jettison.spark.compile.expression_cache import Known
+from jettison.spark.compile.expression_cache import ExpressionCache
 from jettison.spark.compile.raw_rows import dropped_raw, parsed
 from jettison.spark.run.checks import check_compiles
 from jettison.spark.run.run import Run
@@ -316,8 +316,8 @@ def test_a_key_inside_a_payload_is_judged_as_one_outside(spark: SparkSession) ->
     texts = rows.selectExpr("to_json(struct(id, bigint(zone) AS zone, day)) AS value")
     kept = []
     for source, frame in ((plain, rows), (inside, texts)):
-        passed = dropped_raw(source, frame, frame.columns, Plan({"s": drop}), Known())
-        kept.append(sorted(row.id for row in parsed(source, passed, frame.columns, Known()).collect()))
+        passed = dropped_raw(source, frame, frame.columns, Plan({"s": drop}), ExpressionCache())
+        kept.append(sorted(row.id for row in parsed(source, passed, frame.columns, ExpressionCache()).collect()))
     assert kept[0] == kept[1]
     assert 0.2 < len(kept[0]) / 400 < 0.6
     groups = {(n % 50, None if n % 7 == 0 else n % 3) for n in range(400)}
@@ -326,7 +326,7 @@ def test_a_key_inside_a_payload_is_judged_as_one_outside(spark: SparkSession) ->
     assert whole | shed == groups
     assert not whole & shed
     with pytest.raises(PlanError, match=r"by 'city', which it has not. It has: id, zone, day"):
-        dropped_raw(inside, texts, ["value"], Plan({"s": ByKey(("city",), 0.5, "x")}), Known())
+        dropped_raw(inside, texts, ["value"], Plan({"s": ByKey(("city",), 0.5, "x")}), ExpressionCache())
 
 
 def test_a_stream_joins_what_is_made_of_itself_and_is_calibrated(spark: SparkSession) -> None:

@@ -188,4 +188,4 @@ def test_a_batch_that_is_repeated_compiles_the_same_filters_text_by_text(tmp_pat
     for batch, (first, *_, last) in repeated.items():
         assert first, f"batch {batch} had compiled something"
         assert first <= last, f"batch {batch} compiles other texts: {sorted(first - last)[:3]}"
-    assert windowed > BATCHES // 2, "early window drops were compiled"
+    assert windowed > BATCHES // 4, "early window drops were compiled"

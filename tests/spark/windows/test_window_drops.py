@@ -24,7 +24,7 @@ from jettison.plan.windows.fates import Schedule, Segment, extend, keep
 from jettison.plan.windows.need_bits import needed_bits
 from jettison.plan.windows.needs import last_touched
 from jettison.plan.windows.window_arcs import WindowArcs
-from jettison.spark.compile.expression_cache import Known
+from jettison.spark.compile.expression_cache import ExpressionCache
 from jettison.spark.compile.raw_rows import dropped_raw
 from jettison.spark.run.run import Run
 from jettison.statistics.profile import Profile
@@ -359,10 +359,10 @@ def test_of_a_payload_the_time_is_parsed_alone(spark: SparkSession) -> None:
     raw = spark.createDataFrame([*rows, ('{"trip": 100}',), ("no json",)], "value string")
     newest = Observation()
     trips_source = net.graph.sources[0]
-    passed = dropped_raw(trips_source, raw, raw.columns, plan, Known(), newest=newest)
+    passed = dropped_raw(trips_source, raw, raw.columns, plan, ExpressionCache(), newest=newest)
     assert passed.count() == 8  # those of windows -1, 0, 2 and 4, and the two without a time
     assert newest.get["newest"] == 45 * S, "what is shed counts too"
-    shed = dropped_raw(trips_source, raw, raw.columns, plan, Known(), shed=True)
+    shed = dropped_raw(trips_source, raw, raw.columns, plan, ExpressionCache(), shed=True)
     assert sorted(row.value for row in shed.collect()) == [rows[3][0], rows[4][0], rows[7][0]]
 
 

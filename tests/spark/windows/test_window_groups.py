@@ -21,9 +21,9 @@ from jettison.plan.refine.window_lookahead import resolve_window_drops
 from jettison.plan.windows.decisions import decisions_of
 from jettison.plan.windows.fates import keep
 from jettison.plan.windows.group_gaps import named_groups
-from jettison.plan.windows.group_values import told_apart
+from jettison.plan.windows.group_values import with_groups_apart
 from jettison.plan.windows.window_arcs import WindowArcs
-from jettison.spark.compile.expression_cache import Known
+from jettison.spark.compile.expression_cache import ExpressionCache
 from jettison.spark.compile.raw_rows import dropped_raw
 from jettison.statistics.profile import Profile
 
@@ -47,7 +47,7 @@ def asking(jobs: jt.Network, share: float) -> Plan:
     decisions = decisions_of(jobs.graph)
     asked = dict.fromkeys(decisions.by_aggregate, share)
     plan = Plan(decisions.arcs.drops(decisions.fates(asked), decisions.keeps(asked)), "overload")
-    return told_apart(Problem(jobs.graph, Profile({"trips": 1.0}, {}), {"trips": 60.0}, 1.0), plan)
+    return with_groups_apart(Problem(jobs.graph, Profile({"trips": 1.0}, {}), {"trips": 60.0}, 1.0), plan)
 
 
 def is_kept(plan: Plan, name: str, zone: int | None, start_s: float) -> bool:
@@ -113,7 +113,7 @@ def test_of_a_payload_time_and_group_are_parsed_alone(spark: SparkSession) -> No
     raw = spark.createDataFrame(
         [(row,) for row in [*rows, '{"trip": 9, "at": "1970-01-01T00:09:00Z"}']], "value string"
     )
-    passed = dropped_raw(net.graph.sources[0], raw, raw.columns, for_now, Known())
+    passed = dropped_raw(net.graph.sources[0], raw, raw.columns, for_now, ExpressionCache())
     left = sorted(row.value for row in passed.select("value").collect())
     assert left == sorted(each.value for each in raw.collect() if '"area": 0' not in each.value or ":01:" in each.value)
 
@@ -139,7 +139,7 @@ def test_groups_have_gaps_of_their_own(spark: SparkSession, tmp_path: Path) -> N
         asked = {"busy": shares[number]}
         plan = Plan(decisions.arcs.drops(decisions.fates(asked), decisions.keeps(asked)), "overload")
         before = plans[-1].fates if plans else {}
-        plans.append(scheduled(decisions, told_apart(problem, plan, named), before, shed.state.marks(number)))
+        plans.append(scheduled(decisions, with_groups_apart(problem, plan, named), before, shed.state.marks(number)))
         measured = shed.run(number, batch, plans[-1])
         rows, passed = measured.arcs["trips"]
         went += rows - passed

@@ -128,8 +128,8 @@ class Broker:
     def _reason(self) -> str:
         """The last errors in its log, without their traces."""
         log = (self._folder / "broker.log").read_text(errors="replace").splitlines()
-        told = [line for line in log if "Exception" in line and not line.startswith("\t")]
-        return " | ".join(told[-5:]) or (log[-1] if log else "it says nothing.")
+        exceptions = [line for line in log if "Exception" in line and not line.startswith("\t")]
+        return " | ".join(exceptions[-5:]) or (log[-1] if log else "it says nothing.")
 
     def stop(self) -> None:
         """End it in good order."""

@@ -72,8 +72,8 @@ def syntax_fault(expression: Expression) -> str | None:
     try:
         trees = Dialect.get_or_raise("spark").parse(query)
     except SqlglotError as error:
-        told = str(error).splitlines()[0].partition(". Line")[0]
-        return "an operand is missing" if "Required keyword" in told or "<class" in told else told
+        message = str(error).splitlines()[0].partition(". Line")[0]
+        return "an operand is missing" if "Required keyword" in message or "<class" in message else message
     except (ValueError, RecursionError) as error:
         return "it is nested too deeply" if isinstance(error, RecursionError) else str(error).splitlines()[0]
     several = len(trees) == 1 and isinstance(trees[0], sql.Select) and len(trees[0].expressions) > 2

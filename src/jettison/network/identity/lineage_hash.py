@@ -115,20 +115,20 @@ def _lines(graph: Graph, operator: Operator) -> tuple[str, ...]:
     numbers: dict[str, int] = {}
     lines: list[str] = []
 
-    def visit(each: Operator, told: str) -> None:
+    def visit(each: Operator, description: str) -> None:
         tails = []
         for tail in each.inputs:
             if tail not in numbers:
-                visit(graph.by_name[tail], _told(graph.by_name[tail], results=True))
+                visit(graph.by_name[tail], _described(graph.by_name[tail], results=True))
             tails.append(str(numbers[tail]))
         numbers[each.name] = len(lines)
-        lines.append(" ".join([kind_of(each), *([f"[{', '.join(tails)}]"] if tails else []), told]).rstrip())
+        lines.append(" ".join([kind_of(each), *([f"[{', '.join(tails)}]"] if tails else []), description]).rstrip())
 
-    visit(operator, _told(operator, results=False))
+    visit(operator, _described(operator, results=False))
     return tuple(lines)
 
 
-def _told(operator: Operator, *, results: bool) -> str:
+def _described(operator: Operator, *, results: bool) -> str:
     """What an operator does. With `results`, what its results are called belongs to it: others may name them."""
     if isinstance(operator, Source):
         columns = ", ".join(f"{name} {kind}" for name, kind in operator.schema)

@@ -82,22 +82,22 @@ def _written_numpy(value: Any, place: str) -> Any:
     raise TypeError(_refusal(type(value), place))
 
 
-def _read_numpy(told: Any) -> Any:
+def _read_numpy(encoded: Any) -> Any:
     import numpy as np
 
-    dtype, shape, data = told
+    dtype, shape, data = encoded
     if np.dtype(dtype).kind not in _NUMPY_KINDS:
         raise ValueError(f"a kept array of type {dtype!r} is not one of numbers")
     return np.frombuffer(base64.b64decode(data), np.dtype(dtype)).reshape(shape).copy()
 
 
-def _read(told: Any) -> Any:
-    if type(told) is list:
-        return [_read(each) for each in told]
-    if type(told) is dict:
-        ((tag, inside),) = told.items()
+def _read(encoded: Any) -> Any:
+    if type(encoded) is list:
+        return [_read(each) for each in encoded]
+    if type(encoded) is dict:
+        ((tag, inside),) = encoded.items()
         return _KINDS[tag][2](inside)
-    return told
+    return encoded
 
 
 def _each(values: Any, place: str) -> list[Any]:
@@ -110,17 +110,17 @@ def _pairs(values: Any, place: str) -> list[Any]:
     ]
 
 
-def _read_pairs(told: Any) -> list[tuple[Any, Any]]:
-    return [(_read(key), _read(each)) for key, each in told]
+def _read_pairs(encoded: Any) -> list[tuple[Any, Any]]:
+    return [(_read(key), _read(each)) for key, each in encoded]
 
 
-def _read_all(told: Any) -> list[Any]:
-    return [_read(each) for each in told]
+def _read_all(encoded: Any) -> list[Any]:
+    return [_read(each) for each in encoded]
 
 
-def _counter(told: Any) -> Counter[Any]:
+def _counter(encoded: Any) -> Counter[Any]:
     found: Counter[Any] = Counter()
-    dict.update(found, _read_pairs(told))
+    dict.update(found, _read_pairs(encoded))
     return found
 
 
@@ -138,10 +138,10 @@ def _zone(value: dt.datetime | dt.time, place: str) -> Any:
 
 
 @lru_cache(maxsize=64)
-def _read_zone(told: Any) -> dt.tzinfo | None:
-    if told is None:
+def _read_zone(encoded: Any) -> dt.tzinfo | None:
+    if encoded is None:
         return None
-    return ZoneInfo(told) if isinstance(told, str) else dt.timezone(dt.timedelta(microseconds=told))
+    return ZoneInfo(encoded) if isinstance(encoded, str) else dt.timezone(dt.timedelta(microseconds=encoded))
 
 
 def _written_time(value: dt.datetime | dt.time, place: str) -> list[Any]:
@@ -149,44 +149,48 @@ def _written_time(value: dt.datetime | dt.time, place: str) -> list[Any]:
 
 
 _KINDS: dict[str, tuple[type | None, _Writes, _Reads]] = {
-    "i": (None, lambda value, _: hex(value), lambda told: int(told, 16)),
+    "i": (None, lambda value, _: hex(value), lambda encoded: int(encoded, 16)),
     "f": (None, lambda value, _: repr(value), float),
-    "t": (tuple, _each, lambda told: tuple(_read_all(told))),
-    "d": (dict, _pairs, lambda told: dict(_read_pairs(told))),
-    "o": (OrderedDict, _pairs, lambda told: OrderedDict(_read_pairs(told))),
+    "t": (tuple, _each, lambda encoded: tuple(_read_all(encoded))),
+    "d": (dict, _pairs, lambda encoded: dict(_read_pairs(encoded))),
+    "o": (OrderedDict, _pairs, lambda encoded: OrderedDict(_read_pairs(encoded))),
     "c": (Counter, _pairs, _counter),
-    "s": (set, lambda value, place: _each(sorted(value, key=repr), place), lambda told: set(_read_all(told))),
+    "s": (set, lambda value, place: _each(sorted(value, key=repr), place), lambda encoded: set(_read_all(encoded))),
     "z": (
         frozenset,
         lambda value, place: _each(sorted(value, key=repr), place),
-        lambda told: frozenset(_read_all(told)),
+        lambda encoded: frozenset(_read_all(encoded)),
     ),
     "q": (
         deque,
         lambda value, place: [value.maxlen, _each(value, place)],
-        lambda told: deque(_read_all(told[1]), told[0]),
+        lambda encoded: deque(_read_all(encoded[1]), encoded[0]),
     ),
     "b": (bytes, lambda value, _: base64.b64encode(value).decode(), base64.b64decode),
-    "y": (bytearray, lambda value, _: base64.b64encode(value).decode(), lambda told: bytearray(base64.b64decode(told))),
+    "y": (
+        bytearray,
+        lambda value, _: base64.b64encode(value).decode(),
+        lambda encoded: bytearray(base64.b64decode(encoded)),
+    ),
     "D": (
         dt.datetime,
         _written_time,
-        lambda told: dt.datetime.fromisoformat(told[0]).replace(fold=told[1], tzinfo=_read_zone(told[2])),
+        lambda encoded: dt.datetime.fromisoformat(encoded[0]).replace(fold=encoded[1], tzinfo=_read_zone(encoded[2])),
     ),
     "T": (
         dt.time,
         _written_time,
-        lambda told: dt.time.fromisoformat(told[0]).replace(fold=told[1], tzinfo=_read_zone(told[2])),
+        lambda encoded: dt.time.fromisoformat(encoded[0]).replace(fold=encoded[1], tzinfo=_read_zone(encoded[2])),
     ),
     "A": (dt.date, lambda value, _: value.isoformat(), dt.date.fromisoformat),
     "L": (
         dt.timedelta,
         lambda value, _: [value.days, value.seconds, value.microseconds],
-        lambda told: dt.timedelta(*told),
+        lambda encoded: dt.timedelta(*encoded),
     ),
     "E": (Decimal, lambda value, _: str(value), Decimal),
     "a": (None, _written_numpy, _read_numpy),
-    "n": (None, _written_numpy, lambda told: _read_numpy(told)[()]),
+    "n": (None, _written_numpy, lambda encoded: _read_numpy(encoded)[()]),
 }
 """By tag: the type, how a value is written, and how it is read."""
 _TAGS = {kind: tag for tag, (kind, _, _) in _KINDS.items() if kind is not None}

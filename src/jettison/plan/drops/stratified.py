@@ -105,7 +105,7 @@ def allocate(sizes: Mapping[int, float], keep: float, least: float) -> tuple[tup
     >>> allocate({}, 0.2, 0.01)
     ((), 0.2)
     """
-    known, least = _told_apart(sizes), max(least, _LEAST_SHARE)
+    known, least = _apart(sizes), max(least, _LEAST_SHARE)
     rest = max(0.0, 1.0 - sum(known.values()))
     level = _level(list(known.values()), keep - rest)
     if level >= least:
@@ -118,7 +118,7 @@ def allocate(sizes: Mapping[int, float], keep: float, least: float) -> tuple[tup
     return _shares(large, least), min(1.0, left / rest)
 
 
-def _told_apart(sizes: Mapping[int, float]) -> dict[int, float]:
+def _apart(sizes: Mapping[int, float]) -> dict[int, float]:
     """The largest groups, one for every place."""
     found: dict[int, tuple[int, float]] = {}
     for group, size in sorted(sizes.items(), key=lambda each: (-each[1], each[0]))[:MOST_GROUPS]:

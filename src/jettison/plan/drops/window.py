@@ -13,7 +13,7 @@ from jettison.plan.windows.need_bits import Needed
 
 
 @dataclass(frozen=True)
-class Cells:
+class GroupCells:
     """Groups told apart by a `by` column: by the cell that its value is in (see `Semantic` for the bounds), or those
     whose value is one of `names`, which are cells 0, 1, ..., with all others in the last.
 
@@ -37,7 +37,7 @@ class Cells:
         return {name: list(value) if isinstance(value, tuple) else value for name, value in vars(self).items()}
 
     @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Cells:
+    def from_dict(cls, content: Mapping[str, Any]) -> GroupCells:
         bounds, shares, names, gaps = (tuple(content[name]) for name in ("bounds", "shares", "names", "gaps"))
         return cls(content["column"], bounds, shares, names, gaps, tuple(content.get("masses", ())))
 
@@ -55,7 +55,7 @@ class Fate:
     slide_us: int
     schedule: Schedule = field(default_factory=Schedule)
     drop_share: float = 0.0
-    cells: Cells | None = None
+    cells: GroupCells | None = None
     counts_rows: bool = False
 
     def __post_init__(self) -> None:
@@ -65,7 +65,7 @@ class Fate:
             raise PlanError(f"window drop of {self.drop_share}: a share must be within [0, 1].")
 
     @property
-    def apart(self) -> Cells | None:
+    def apart(self) -> GroupCells | None:
         """By what groups fare differently, where they do."""
         return self.cells if self.schedule.groups else None
 
@@ -89,7 +89,7 @@ class Fate:
             content["slide_us"],
             Schedule.from_dict(content),
             content["drop_share"],
-            None if cells is None else Cells.from_dict(cells),
+            None if cells is None else GroupCells.from_dict(cells),
             content.get("counts_rows", False),
         )
 

@@ -42,7 +42,7 @@ class Location:
 
 
 @dataclass(frozen=True)
-class Segment:
+class Section:
     """Locations that lead in, and either an output or the locations that lead out.
 
     `weight` is what one of its tuples is worth to its output, beside those of other cells.
@@ -65,7 +65,7 @@ class Layout:
     """
 
     locations: tuple[Location, ...]
-    segments: tuple[Segment, ...]
+    segments: tuple[Section, ...]
     judged: Mapping[str, tuple[Track, str]] = field(default_factory=dict)
     windows: Mapping[str, float] = field(default_factory=dict)
     never_closed: frozenset[str] = frozenset()
@@ -150,7 +150,7 @@ def layout(graph: Graph, profile: Profile, *, by_value: bool = False, by_window:
         if location.leaves >= 0:
             branches[location.leaves].append(index)
     segments = tuple(
-        Segment(
+        Section(
             end,
             end if isinstance(graph.by_name[end], Output) else None,
             tuple(entries[index]),

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from jettison.plan.plan import Plan
-from jettison.plan.windows.group_values import told_apart
+from jettison.plan.windows.group_values import with_groups_apart
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,7 +57,7 @@ def _applies(plan: Plan, context: Context) -> bool:
 
 
 def _saves_us(plan: Plan, context: Context) -> float:
-    return told_apart(context.problem, plan, context.named, by_value=context.by_value).saves_us
+    return with_groups_apart(context.problem, plan, context.named, by_value=context.by_value).saves_us
 
 
 def made_up(

@@ -9,7 +9,7 @@ from functools import cached_property
 from jettison.network.event_time.watermarks import BatchMarks
 from jettison.network.graph import Graph
 from jettison.plan.drops.kind import Drop
-from jettison.plan.drops.window import Cells, Fate
+from jettison.plan.drops.window import Fate, GroupCells
 from jettison.plan.plan import Plan
 from jettison.plan.predictions import claimed
 from jettison.plan.problem import Problem
@@ -39,7 +39,7 @@ class Context:
     """How far windows have got; without it nothing is decided about windows."""
     fates: Mapping[str, Fate] = field(default_factory=dict)
     """What was decided about windows so far, by aggregate."""
-    named: Mapping[str, Cells] = field(default_factory=dict)
+    named: Mapping[str, GroupCells] = field(default_factory=dict)
     """Groups with gaps of their own, by aggregate."""
     by_value: bool = False
     """Whether windows of groups that are worth least go first."""

@@ -20,7 +20,7 @@ from jettison.plan.refine.schedules import closed, running_out, scheduled
 from jettison.plan.refine.staleness import with_stale
 from jettison.plan.refine.strata import stratified
 from jettison.plan.refine.unread import after_skipping
-from jettison.plan.windows.group_values import told_apart, window_drops
+from jettison.plan.windows.group_values import window_drops, with_groups_apart
 
 _ROUNDING = 1e-6
 
@@ -72,7 +72,7 @@ def groups(plan: Plan, context: Context) -> Plan:
     """Take windows from the groups that are worth least, and of no group more than its own gap allows."""
     if context.marks is None:
         return plan
-    apart = told_apart(context.problem, plan, context.named, by_value=context.by_value)
+    apart = with_groups_apart(context.problem, plan, context.named, by_value=context.by_value)
     return apart if apart is plan or context.fresh is None else context.restated(plan, apart.drops)
 
 

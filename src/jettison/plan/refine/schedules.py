@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from jettison.network.event_time.watermarks import BatchMarks
-from jettison.plan.drops.window import Cells, Fate
+from jettison.plan.drops.window import Fate, GroupCells
 from jettison.plan.plan import Plan
 from jettison.plan.reasons import with_windows_decided_earlier
 from jettison.plan.windows.decisions import Decision, WindowDecisions
@@ -112,18 +112,18 @@ def _extended(
     now = None if newest_us is None else last_touched(newest_us, step_us, within=band_us)
     wanted = None if asked is None else asked.cells
     cells = wanted if old is None or old.apart is None else old.apart
-    told = wanted is not None and cells is not None and cells.kind == wanted.kind
-    if told:
+    same_cells = wanted is not None and cells is not None and cells.kind == wanted.kind
+    if same_cells:
         cells = wanted
     elif cells is not None:
         gaps = cells.gaps or (gap,) * len(cells.shares)
         cells = replace(cells, shares=tuple(allowed(share, each) for each in gaps))
     for cell, of_cell in enumerate(() if cells is None else cells.shares):
-        if (told and of_cell > 0) or str(cell) in schedule.groups:
+        if (same_cells and of_cell > 0) or str(cell) in schedule.groups:
             own = cells.gaps[cell] if cells is not None and cells.gaps else gap
             once = together if together <= 1 else own
             schedule = extend(schedule, now, drop_share=of_cell, gap=own, seed=seed, group=str(cell), together=once)
-    schedule = extend(schedule, now, drop_share=0.0 if told else share, gap=gap, seed=seed, together=together)
+    schedule = extend(schedule, now, drop_share=0.0 if same_cells else share, gap=gap, seed=seed, together=together)
     if open_us is not None:
         schedule = forget(schedule, open_us // step_us)
     groups = {group: own for group, own in schedule.groups.items() if not _same(own, schedule.segments)}
@@ -141,7 +141,7 @@ def _ruled_otherwise(old: Fate, decision: Decision, asked: Fate | None) -> bool:
     return _rule(old.apart) != _rule(asked.cells)
 
 
-def _rule(cells: Cells) -> tuple[object, ...]:
+def _rule(cells: GroupCells) -> tuple[object, ...]:
     """What must be the same for windows that have begun to be judged as they were."""
     return (*cells.kind, cells.column.lower())
 

@@ -266,9 +266,9 @@ def build_road_map(
         columns = [plain.arcs.index(arc) for arc in places.arcs]
         keeps, levels = keeps[:, columns], levels[:, columns]
     if places is not plain and by_value:
-        told_apart = np.array(_greedy(Steps(graph, places, ladder, inputs, paying)), dtype=np.int16)
-        keeps = np.concatenate([keeps, _local_keeps(places, ladder, told_apart)[1:]])
-        levels = np.concatenate([levels, told_apart[1:]])
+        with_groups_apart = np.array(_greedy(Steps(graph, places, ladder, inputs, paying)), dtype=np.int16)
+        keeps = np.concatenate([keeps, _local_keeps(places, ladder, with_groups_apart)[1:]])
+        levels = np.concatenate([levels, with_groups_apart[1:]])
     found = outcome(graph, places, keeps, counts, profile)
     saved = found.saves_us @ np.array(counts)
     order = np.arange(len(levels))

@@ -14,7 +14,7 @@ from jettison.network.arc import Arc
 from jettison.network.columns.lineage import origins
 from jettison.network.graph import Graph
 from jettison.network.operators import Aggregate, Operator, Output
-from jettison.plan.drops.window import Cells
+from jettison.plan.drops.window import GroupCells
 from jettison.plan.windows.decisions import decisions_of
 from jettison.plan.windows.fates import most_drop_share
 
@@ -53,7 +53,7 @@ def shares_by_gap(share: float, gaps: Sequence[int], masses: Sequence[float] = (
     return tuple(allowed(round(found, 6), gap) for gap in gaps)
 
 
-def named_groups(graph: Graph) -> dict[str, Cells]:
+def named_groups(graph: Graph) -> dict[str, GroupCells]:
     """The aggregates some of whose groups have gaps of their own, by `QoS(gaps=...)`; of several outputs the least.
 
     >>> from jettison.network import Network, QoS
@@ -66,7 +66,7 @@ def named_groups(graph: Graph) -> dict[str, Cells]:
     ('zone', ('airport', 'harbour'), (0, 1, 4))
     """
     decisions = decisions_of(graph)
-    found: dict[str, Cells] = {}
+    found: dict[str, GroupCells] = {}
     having = {output.name for output in graph.outputs if output.qos.gaps is not None}
     windowed: set[str] = set()
     for name in sorted(decisions.guarded):
@@ -82,7 +82,7 @@ def named_groups(graph: Graph) -> dict[str, Cells]:
             continue
         names = sorted({value for output in outputs for value in _own_gaps(output)})
         gaps = [decisions.gap_of(name, value) for value in names]
-        found[name] = Cells(columns.pop(), (), (0.0,) * (len(names) + 1), tuple(names), (*gaps, decision.gap))
+        found[name] = GroupCells(columns.pop(), (), (0.0,) * (len(names) + 1), tuple(names), (*gaps, decision.gap))
     for name in sorted(having - windowed):
         raise NetworkError(f"output {name!r} has QoS gaps, which are for results of windows: it gets none.")
     return found

@@ -20,7 +20,7 @@ from jettison.network.columns.value_tracks import Track
 from jettison.network.graph import Graph
 from jettison.network.operators import Aggregate, Output
 from jettison.plan.drops.kind import Drop
-from jettison.plan.drops.window import Cells, Fate, Window
+from jettison.plan.drops.window import Fate, GroupCells, Window
 from jettison.plan.plan import Plan
 from jettison.plan.predictions import claimed
 from jettison.plan.problem import Problem
@@ -85,8 +85,8 @@ def cell_shares(worth: Sequence[float], mass: Sequence[float], share: float, mos
     return tuple(shares)
 
 
-def told_apart(
-    problem: Problem, plan: Plan, named: Mapping[str, Cells] | None = None, *, by_value: bool = True
+def with_groups_apart(
+    problem: Problem, plan: Plan, named: Mapping[str, GroupCells] | None = None, *, by_value: bool = True
 ) -> Plan:
     """The plan with the windows that it lets go taken from the groups that are worth least, where those are valued, and
     no more of any group than its own gap allows. What those keep others make up for, where `named` has masses."""
@@ -110,7 +110,7 @@ def told_apart(
         mass = problem.spread.of(graph.by_name[name].inputs[0], track)
         most = decisions.by_aggregate[name].most_drop_share
         shares = cell_shares(worth.tolist(), mass.tolist(), fate.drop_share, most)
-        fates[name] = replace(fate, cells=Cells(track.columns[name], track.bounds, shares))
+        fates[name] = replace(fate, cells=GroupCells(track.columns[name], track.bounds, shares))
     if fates == plan.fates:
         return plan
     others = {arc: drop for arc, drop in plan.drops.items() if drop.judges != "window"}
@@ -135,8 +135,8 @@ def window_drops(graph: Graph, decisions: WindowDecisions, fates: Mapping[str, F
     ]
     for arc, drop in drops.items():
         track = graph.tracks.below(arc_head(arc))
-        told = {cells[name].bounds for name in drop.fates if name in cells}
-        if track is not None and told == {track.bounds}:
+        bounds = {cells[name].bounds for name in drop.fates if name in cells}
+        if track is not None and bounds == {track.bounds}:
             drops[arc] = replace(drop, cells=tuple(keeps.get(arc, 1.0) for keeps in by_cell[: track.cells]))
     return drops
 

@@ -22,7 +22,7 @@ from jettison.plan.plan import Plan
 from jettison.plan.refine.staleness import stale_limits
 from jettison.spark.compile.compiler import Compiler
 from jettison.spark.compile.drops import TIME
-from jettison.spark.compile.expression_cache import Known
+from jettison.spark.compile.expression_cache import ExpressionCache
 from jettison.spark.compile.raw_rows import look_at
 from jettison.spark.compile.value_samples import value_metrics, value_samples, valued_columns
 from jettison.statistics.profile import Profile
@@ -67,12 +67,12 @@ def calibrate(
     raw: Mapping[str, DataFrame],
     rows: Mapping[str, int],
     tables: Mapping[str, DataFrame],
-    known: Known | None = None,
+    known: ExpressionCache | None = None,
 ) -> Calibration:
     """Measure the network on a batch of at least `LEAST_ROWS` rows; a large one is read once and sampled."""
     sample = {name: _sampled(frame, rows[name]).persist() for name, frame in raw.items()}
     try:
-        own = Known() if known is None else Known(careful=known.careful, set_aside=known.set_aside)
+        own = ExpressionCache() if known is None else ExpressionCache(careful=known.careful, set_aside=known.set_aside)
         return _calibrated(graph, raw, sample, rows, tables, own)
     finally:
         for frame in sample.values():
@@ -85,7 +85,7 @@ def _calibrated(
     sample: Mapping[str, DataFrame],
     rows: Mapping[str, int],
     tables: Mapping[str, DataFrame],
-    known: Known,
+    known: ExpressionCache,
 ) -> Calibration:
     empty_ms, source_ms, counts, read_us = _reading(raw, sample, rows)
     compiler = Compiler(graph, sample, Plan(), tables, known)
@@ -116,8 +116,8 @@ def _calibrated(
         if together.get(operator.name, operator.name) != operator.name:
             before_ms = times_ms[together[operator.name]]  # what they share is made once
         extra_ms = times_ms[operator.name] - before_ms
-        told_apart = entering >= _TELLING_ROWS and extra_ms > max(_NOISE_MS, _NOISE_SHARE * before_ms)
-        cost_us[operator.name] = max(_LEAST_COST_US, 1000 * extra_ms / max(1.0, entering) if told_apart else 0.0)
+        with_groups_apart = entering >= _TELLING_ROWS and extra_ms > max(_NOISE_MS, _NOISE_SHARE * before_ms)
+        cost_us[operator.name] = max(_LEAST_COST_US, 1000 * extra_ms / max(1.0, entering) if with_groups_apart else 0.0)
         # what no row of the sample passed may still pass one in many: never call it impossible
         passes[operator.name] = max(flow[operator.name], 0.5) / entering if entering else 1.0
     all_reading_ms = sum(read_us[source.name] * counts[source.name] / 1000 for source in graph.sources)

@@ -145,8 +145,8 @@ class BatchCycle:
     def _obey(self, raw: Frames, batch: int, plan: BatchPlan, records: Records, marks: BatchMarks | None) -> Measured:
         """Run a batch as its plan says; results that say how complete they are have that counted first."""
         parts, costs = self._parts, self._planning.controller.costs
-        told = BatchSample.of(batch, 0.0, 0.0, records)
-        count = partial(with_counted_shares, parts.graph, raw, told, parts.tables, parts.runner.known, plan.plan, costs)
+        read = BatchSample.of(batch, 0.0, 0.0, records)
+        count = partial(with_counted_shares, parts.graph, raw, read, parts.tables, parts.runner.known, plan.plan, costs)
         shown = parts.runner.carefully(raw, count)
         obeyed = replace(shown, drops=plan.obeyed.drops)
         return parts.runner.run(raw, batch, obeyed, records.rows, marks)

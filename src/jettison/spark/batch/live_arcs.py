@@ -41,7 +41,7 @@ def worth_sharing(graph: Graph, shared: Iterable[str], live: Iterable[Output]) -
     return frozenset(name for name in shared if len(readers_below(graph, name) - idle) > 1)
 
 
-def told_by_slices(graph: Graph, plan: Plan, shapes: Mapping[str, Shape]) -> bool:
+def counted_by_slices(graph: Graph, plan: Plan, shapes: Mapping[str, Shape]) -> bool:
     """Whether slices tell all there is to count behind the source: rows without event time, and how far times got.
 
     To look at every row for that takes a good part of the time of simple aggregates.

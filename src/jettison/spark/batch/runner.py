@@ -19,11 +19,11 @@ from jettison.network.operators import Output, Source, StreamJoin
 from jettison.plan.plan import Plan
 from jettison.plan.reasons import reason_on
 from jettison.plan.refine.window_lookahead import without_idle
-from jettison.spark.batch.live_arcs import closed_arcs, live_outputs, told_by_slices, worth_sharing
+from jettison.spark.batch.live_arcs import closed_arcs, counted_by_slices, live_outputs, worth_sharing
 from jettison.spark.batch.measure import Measuring, output_metrics
 from jettison.spark.compile.compiler import Compiler, Scope
 from jettison.spark.compile.drops import HIDDEN, TIME, passes
-from jettison.spark.compile.expression_cache import Known
+from jettison.spark.compile.expression_cache import ExpressionCache
 from jettison.spark.compile.isolation import set_failing_rows_aside
 from jettison.spark.compile.raw_rows import dropped_raw, is_parsed
 from jettison.spark.compile.value_samples import sample_mask
@@ -67,7 +67,7 @@ class BatchRunner:
         self._presence = presence
         self._slices = next((state for state in states if isinstance(state, SliceState)), None)
         self.shared: frozenset[str] = frozenset()
-        self.known = Known()
+        self.known = ExpressionCache()
         self._care = CarePeriod()
         self._compiler: Compiler | None = None  # of the last attempt at a batch
         self._batch: int | None = None
@@ -130,7 +130,7 @@ class BatchRunner:
         """One try at a batch: open state, build frames, write outputs, commit state, measure, keep what is rejected."""
         plan = without_idle(batch.plan)
         states = [state.open(batch) for state in self._states]
-        count = not told_by_slices(self._graph, plan, {} if self._slices is None else self._slices.shapes)
+        count = not counted_by_slices(self._graph, plan, {} if self._slices is None else self._slices.shapes)
         compiler = self._compiler = self._compile(raw, plan, rows, states)
         jobs = BatchJobs(self._spark, self._pool, self.sinks, batch.number)
         began = time.perf_counter()
@@ -210,22 +210,22 @@ class BatchRunner:
         for state in states:
             state.commit(progress)
         if self._presence is not None:
-            told = [state.measured().newest_us for state in states]
-            in_slices_us = None if count else next((each for each in told if each is not None), None)
+            measured_states = [state.measured().newest_us for state in states]
+            in_slices_us = None if count else next((each for each in measured_states if each is not None), None)
             self._presence.saw(batch.number, measuring.seen_us(progress.newest_us, in_slices_us))
 
     def _measured(
         self, measuring: Measuring, states: Sequence[BatchState], written: Mapping[str, Written], *, count: bool
     ) -> Measured:
         began = time.perf_counter()
-        told = [state.measured() for state in states]
-        came = {name: rows for each in told for name, rows in each.came.items()}
+        measured_states = [state.measured() for state in states]
+        came = {name: rows for each in measured_states for name, rows in each.came.items()}
         with part(self._spark, "measuring"):
             measured = measuring.measured(written, came)
-        for each in told:
+        for each in measured_states:
             measured = measured.plus(each.sample)
         if not count:
-            timeless = max((each.timeless for each in told), default=0)
+            timeless = max((each.timeless for each in measured_states), default=0)
             measured = measured.plus(Measured(timeless={self._graph.sources[0].name: timeless}))
         return measured.plus(Measured(parts_ms={"measuring": 1000 * (time.perf_counter() - began)}))
 

@@ -13,7 +13,7 @@ from jettison.network.columns.words import an
 from jettison.network.import_paths import imported
 from jettison.network.operators import Apply, Join, Operator, Select, Union, Where, WithColumns, kind_of
 from jettison.spark.compile.drops import HIDDEN, IDENTITY, identity_of
-from jettison.spark.compile.expression_cache import Known
+from jettison.spark.compile.expression_cache import ExpressionCache
 from jettison.spark.error_text import reason_of
 
 
@@ -21,7 +21,7 @@ from jettison.spark.error_text import reason_of
 class Applier:
     """Applies operators to frames. Rows of `weighed` operators stand for others, and keep their identity."""
 
-    known: Known
+    known: ExpressionCache
     tables: Mapping[str, DataFrame]
     weighed: frozenset[str]
 

@@ -28,7 +28,7 @@ from jettison.spark.compile.applied import Applier
 from jettison.spark.compile.arriving import Arriving
 from jettison.spark.compile.batch_alone import BatchAlone, group_of
 from jettison.spark.compile.drops import ALL, TIME, passes, weight
-from jettison.spark.compile.expression_cache import Known
+from jettison.spark.compile.expression_cache import ExpressionCache
 from jettison.spark.compile.observed_places import Counted, arc_metrics
 from jettison.spark.compile.raw_rows import BODY, dropped_raw, identified, newest_metric, parsed, source_metrics
 from jettison.spark.compile.value_samples import VALUES_MASK, value_metrics, valued_columns
@@ -64,10 +64,10 @@ class Compiler:
         raw: Mapping[str, DataFrame],
         plan: Plan,
         tables: Mapping[str, DataFrame],
-        known: Known | None = None,
+        known: ExpressionCache | None = None,
         scope: Scope | None = None,
     ) -> None:
-        self.known = known or Known()
+        self.known = known or ExpressionCache()
         self.scope = scope or Scope()
         self._graph = graph
         self._raw = raw

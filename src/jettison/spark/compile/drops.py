@@ -22,7 +22,7 @@ from jettison.plan.drops.kind import Drop
 from jettison.plan.drops.random import Random
 from jettison.plan.drops.semantic import Semantic
 from jettison.plan.drops.stratified import Stratified
-from jettison.plan.drops.window import Cells, Fate, Resolved, Window
+from jettison.plan.drops.window import Fate, GroupCells, Resolved, Window
 from jettison.plan.plan import Plan
 from jettison.plan.windows.even_spacing import UNIT
 from jettison.plan.windows.fates import BEGINNING, BITS, Segment
@@ -261,7 +261,7 @@ def _words(needed: Needed) -> str:
     return f"CAST(split('{','.join(map(str, needed.words))}', ',') AS array<bigint>)"
 
 
-def _kinds(cells: Cells, value: str, by_cell: Sequence[str]) -> tuple[str, str]:
+def _kinds(cells: GroupCells, value: str, by_cell: Sequence[str]) -> tuple[str, str]:
     """The number of a value's kind, and an array of all kinds, where cells with the same text are of one kind."""
     kinds = list(dict.fromkeys(by_cell))
     numbers = ", ".join(str(kinds.index(each)) for each in by_cell)

@@ -18,7 +18,7 @@ _LONG_TEXT = 4000
 
 
 @dataclass
-class Known:
+class ExpressionCache:
     """What does not change from batch to batch, so that Spark is asked once: names of columns, parsed expressions."""
 
     names: dict[str, tuple[str, ...]] = field(default_factory=dict)

@@ -14,7 +14,7 @@ from jettison.network.arc import Arc
 from jettison.network.graph import Graph
 from jettison.plan.plan import Plan
 from jettison.plan.refine.staleness import Fresh
-from jettison.spark.compile.expression_cache import Known
+from jettison.spark.compile.expression_cache import ExpressionCache
 from jettison.spark.compile.raw_rows import BODY, dropped_raw, raw_time
 
 _SAMPLE_ROWS = 50_000
@@ -61,7 +61,7 @@ def count_fresh(
     rows: Mapping[str, int],
     limits: Mapping[str, float],
     now_s: float,
-    known: Known,
+    known: ExpressionCache,
 ) -> Fresh:
     """The shares of a batch that are not stale, by arc. On an inner arc they are those of the sources above it."""
     counts: dict[str, dict[float, int]] = {}

@@ -12,11 +12,11 @@ from pyspark.sql import functions as F
 from jettison.network.columns.schema import quoted
 from jettison.network.graph import Graph
 from jettison.plan.drops.stratified import MOST_GROUPS
-from jettison.plan.drops.window import Cells
+from jettison.plan.drops.window import GroupCells
 from jettison.plan.plan import Plan
 from jettison.spark.compile.compiler import Compiler
 from jettison.spark.compile.drops import TIME, changing, group_hash, named_cell
-from jettison.spark.compile.expression_cache import Known
+from jettison.spark.compile.expression_cache import ExpressionCache
 from jettison.spark.windows.slices import MORE_ROWS, ROWS, SLICE, Shape
 from jettison.statistics.samples import GroupSample
 
@@ -39,14 +39,14 @@ def group_metrics(shape: Shape, slice_rows: float) -> list[str]:
     return _metrics(size, group_hash([quoted(name) for name in shape.group.by]), SLICE, slice_rows)
 
 
-def named_metrics(number: int, cells: Cells) -> list[str]:
+def named_metrics(number: int, cells: GroupCells) -> list[str]:
     """What is observed of new slices: all rows in them, and those of every group that has a name."""
     at = named_cell(cells.names, quoted(cells.column))
     counts = [f"sum(IF({at} = {cell}, {ROWS}, 0L)) AS named{number}_{cell}" for cell in range(len(cells.names))]
     return [f"sum({ROWS}) AS named{number}_rows", *counts]
 
 
-def named_sample(number: int, cells: Cells, seen: Mapping[str, Any]) -> GroupSample | None:
+def named_sample(number: int, cells: GroupCells, seen: Mapping[str, Any]) -> GroupSample | None:
     """What was seen, by the number of the name; None where nobody looked at the rows, or there were none."""
     if not seen.get(f"named{number}_rows"):
         return None
@@ -59,7 +59,7 @@ def count_groups(
     raw: Mapping[str, DataFrame],
     rows: Mapping[str, int],
     tables: Mapping[str, DataFrame],
-    known: Known,
+    known: ExpressionCache,
     names: Collection[str],
 ) -> dict[str, GroupSample]:
     """The same of the rows of a batch before it runs, by a job for each aggregate: for the first one after a start."""
@@ -84,9 +84,9 @@ def _metrics(size: str, group: str, slice_: str, slice_rows: float) -> list[str]
     least = max(1.0, slice_rows / (2 * MOST_GROUPS))
     # in an array, so that a number that changes is no reason to compile anew; as a text, which an observation can hold
     large = f"{size} >= {changing(f'{least}D', ROWS)}"
-    told = f"collect_list(IF({large}, concat({group}, ':', round({size}, 1)), NULL))"
+    sizes_text = f"collect_list(IF({large}, concat({group}, ':', round({size}, 1)), NULL))"
     span = f"percentile_approx({slice_}, array({_TAIL}, {1 - _TAIL}), 100) AS group_span"
-    return [f"sum({size}) AS group_rows", f"array_join({told}, ',') AS group_sizes", span]
+    return [f"sum({size}) AS group_rows", f"array_join({sizes_text}, ',') AS group_sizes", span]
 
 
 def group_sample(seen: Mapping[str, Any], slice_us: int) -> GroupSample | None:
@@ -98,9 +98,9 @@ def group_sample(seen: Mapping[str, Any], slice_us: int) -> GroupSample | None:
     if seen.get("group_rows") is None:
         return None
     sizes: dict[int, float] = {}
-    for told in (seen.get("group_sizes") or "").split(","):
-        if told:
-            group, _, size = told.partition(":")
+    for sizes_text in (seen.get("group_sizes") or "").split(","):
+        if sizes_text:
+            group, _, size = sizes_text.partition(":")
             sizes[int(group)] = sizes.get(int(group), 0.0) + float(size)
     first, last = seen.get("group_span") or (None, None)
     span_us = None if first is None or last is None else (last - first) / (1 - 2 * _TAIL) + slice_us

@@ -20,7 +20,7 @@ from jettison.plan.counted import counted_shares
 from jettison.plan.plan import Plan
 from jettison.spark.compile.compiler import Compiler, Scope
 from jettison.spark.compile.drops import ALL, passes
-from jettison.spark.compile.expression_cache import Known
+from jettison.spark.compile.expression_cache import ExpressionCache
 from jettison.spark.compile.observations import observed_if_at_all
 from jettison.spark.compile.observed_places import arc_metrics
 from jettison.spark.compile.raw_rows import dropped_raw
@@ -34,7 +34,7 @@ def with_counted_shares(
     raw: Mapping[str, DataFrame],
     sample: BatchSample,
     tables: Mapping[str, DataFrame],
-    known: Known,
+    known: ExpressionCache,
     plan: Plan,
     costs: CostModel,
 ) -> Plan:
@@ -70,5 +70,5 @@ def with_counted_shares(
         before |= {} if found is None else {arc: found}
     looked_at = replace(sample, arcs=counts, before=before)
     delivered, _ = counted_shares(graph, costs.profile, plan, looked_at, costs.passes_by_value)
-    told = {name: share for name, share in delivered.items() if name in wanted}
-    return replace(plan, delivered={**plan.delivered, **told})
+    shown = {name: share for name, share in delivered.items() if name in wanted}
+    return replace(plan, delivered={**plan.delivered, **shown})

@@ -28,7 +28,7 @@ from jettison.spark.compile.drops import (
     literal,
     placeable,
 )
-from jettison.spark.compile.expression_cache import Known
+from jettison.spark.compile.expression_cache import ExpressionCache
 from jettison.spark.compile.value_samples import value_metrics
 
 CORRUPT = "_jt_corrupt"
@@ -36,7 +36,7 @@ BODY = "_jt_body"
 
 
 def identified(
-    source: Source, raw: DataFrame, columns: Sequence[str], known: Known, also: Sequence[str] = ()
+    source: Source, raw: DataFrame, columns: Sequence[str], known: ExpressionCache, also: Sequence[str] = ()
 ) -> DataFrame:
     """Raw rows with their identity: of the declared columns, parsed alone where they are in the payload; else Kafka's
     (topic, partition, offset), else of the payload, else of the whole row. `also` are other columns to be added.
@@ -58,7 +58,7 @@ def dropped_raw(
     raw: DataFrame,
     columns: Sequence[str],
     plan: Plan,
-    known: Known,
+    known: ExpressionCache,
     *,
     shed: bool = False,
     newest: Observation | None = None,
@@ -157,7 +157,7 @@ def newest_metric(time: str) -> str:
     return f"max(IF({placeable(time)}, unix_micros(CAST({time} AS timestamp)), NULL)) AS newest"
 
 
-def _passing(frame: DataFrame, conditions: Sequence[str], shed: bool, known: Known) -> DataFrame:
+def _passing(frame: DataFrame, conditions: Sequence[str], shed: bool, known: ExpressionCache) -> DataFrame:
     """Rows that meet all conditions, or with `shed` those that do not."""
     if not conditions:
         return frame
@@ -216,7 +216,7 @@ def is_parsed(source: Source) -> str:
     return f"({BODY} IS NOT NULL AND {BODY}.{CORRUPT} IS NULL)"
 
 
-def parsed(source: Source, frame: DataFrame, columns: Sequence[str], known: Known) -> DataFrame:
+def parsed(source: Source, frame: DataFrame, columns: Sequence[str], known: ExpressionCache) -> DataFrame:
     """Exactly the declared columns, the identity and the time; rows that did not parse are left out."""
     declared = {name: f"`{name}`" if name in columns else f"{BODY}.`{name}`" for name, _ in source.schema}
     if source.payload is not None:

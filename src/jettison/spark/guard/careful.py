@@ -33,7 +33,7 @@ from jettison.network.operators import (
     kind_of,
 )
 from jettison.spark.compile.drops import TIME
-from jettison.spark.compile.expression_cache import Known
+from jettison.spark.compile.expression_cache import ExpressionCache
 from jettison.spark.compile.observations import observed_if_at_all
 from jettison.spark.error_text import reason_of
 from jettison.spark.guard.row_generators import taken_apart
@@ -74,7 +74,7 @@ def is_of_data(error: BaseException) -> bool:
     return False
 
 
-def with_care(known: Known, work: Callable[[], T], say: Callable[[str], None]) -> T:
+def with_care(known: ExpressionCache, work: Callable[[], T], say: Callable[[str], None]) -> T:
     """Do some work of a batch; where it fails by its rows, do it again with care, and say so once."""
     try:
         return work()
@@ -97,7 +97,9 @@ def unfit_rows(rejecting: Mapping[str, Rejecting]) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count}
 
 
-def guarded(operator: Operator, rows: DataFrame, known: Known) -> tuple[Operator, DataFrame, Rejecting | None]:
+def guarded(
+    operator: Operator, rows: DataFrame, known: ExpressionCache
+) -> tuple[Operator, DataFrame, Rejecting | None]:
     """An operator and its rows, such that it throws on none of them; the same as before where nothing can throw."""
     if not isinstance(operator, Where | Select | WithColumns):
         return operator, rows, None
@@ -120,14 +122,14 @@ def guarded(operator: Operator, rows: DataFrame, known: Known) -> tuple[Operator
     return _with_values(operator, safe, {items[n][0]: each.name for n, (_, each) in found.items()}), kept, rejecting
 
 
-def holds_function(operator: Operator, rows: DataFrame, known: Known) -> bool:
+def holds_function(operator: Operator, rows: DataFrame, known: ExpressionCache) -> bool:
     """Whether an operator runs what cannot be tried row by row: a function of a DataFrame, or one in Python."""
     if not isinstance(operator, Where | Select | WithColumns):
         return isinstance(operator, Apply)
     return any(each is None or each.python for each in _looked_at(operator, rows, known))
 
 
-def _looked_at(operator: Operator, rows: DataFrame, known: Known) -> tuple[Found | None, ...]:
+def _looked_at(operator: Operator, rows: DataFrame, known: ExpressionCache) -> tuple[Found | None, ...]:
     items = [item for _, item in items_of(operator)]
     return known.asked(f"{operator.name} (items)", lambda: look_at_all(items, rows))
 
@@ -171,7 +173,9 @@ def _with_values(operator: Operator, values: Mapping[Place, Column], names: Mapp
     return replace(operator, expressions=tuple(chosen))
 
 
-def guarded_rows(aggregate: CountAggregate, rows: DataFrame, known: Known) -> tuple[DataFrame, Rejecting | None]:
+def guarded_rows(
+    aggregate: CountAggregate, rows: DataFrame, known: ExpressionCache
+) -> tuple[DataFrame, Rejecting | None]:
     """The rows on which no argument of an aggregate throws."""
     risky = sorted(_risky(aggregate, rows, known))
     if not risky:
@@ -186,7 +190,11 @@ def guarded_rows(aggregate: CountAggregate, rows: DataFrame, known: Known) -> tu
 
 
 def tried_rows(
-    members: Sequence[Aggregate], rows: DataFrame, counted: Collection[str], known: Known, outside: Mapping[str, str]
+    members: Sequence[Aggregate],
+    rows: DataFrame,
+    counted: Collection[str],
+    known: ExpressionCache,
+    outside: Mapping[str, str],
 ) -> tuple[DataFrame, dict[str, Rejecting]] | None:
     """Rows with the tried arguments of aggregates that share slices, all of them: what throws is null, and no row is
     taken out. By aggregate of those `counted`, the rows on which its own arguments throw. Rows without event time are
@@ -213,7 +221,7 @@ def tried_rows(
     return (tried.observe(seen, *metrics) if metrics else tried), found
 
 
-def _risky(aggregate: Aggregate | CountAggregate, rows: DataFrame, known: Known) -> frozenset[str]:
+def _risky(aggregate: Aggregate | CountAggregate, rows: DataFrame, known: ExpressionCache) -> frozenset[str]:
     """The arguments of an aggregate that may throw."""
 
     def find() -> frozenset[str]:

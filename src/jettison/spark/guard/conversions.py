@@ -20,7 +20,7 @@ from jettison.network.arc import arc_name
 from jettison.network.columns.schema import quoted
 from jettison.network.operators import Join, Union, kind_of
 from jettison.spark.compile.drops import HIDDEN
-from jettison.spark.compile.expression_cache import Known
+from jettison.spark.compile.expression_cache import ExpressionCache
 from jettison.spark.guard.careful import Rejecting, split
 from jettison.spark.guard.harmless import never_throws
 from jettison.spark.guard.trying import CANNOT, TRIED, try_column
@@ -37,7 +37,7 @@ class _Conversion:
 
 
 def converted_inputs(
-    union: Union, frames: Sequence[DataFrame], known: Known, united: Callable[[], DataFrame]
+    union: Union, frames: Sequence[DataFrame], known: ExpressionCache, united: Callable[[], DataFrame]
 ) -> tuple[list[DataFrame], dict[str, Rejecting]]:
     """The inputs of a union, with values of the types that it has, without the rows that have none of such a type."""
     conversions = known.asked(f"{union.name} (types)", lambda: [_needed(frame, united().schema) for frame in frames])
@@ -55,7 +55,7 @@ def converted_inputs(
 
 
 def joined_with_care(
-    join: Join, rows: DataFrame, table: DataFrame, known: Known
+    join: Join, rows: DataFrame, table: DataFrame, known: ExpressionCache
 ) -> tuple[DataFrame, Rejecting | None] | None:
     """Rows joined with a table, without those whose key is of another type and cannot be converted; None where no
     conversion may throw."""
@@ -114,8 +114,8 @@ def _compared_as(rows: DataFrame, table: DataFrame, name: str) -> DataType:
     """The type in which Spark compares two columns of this name."""
     here, there = rows.select(F.col(quoted(name)).alias("a")), table.select(F.col(quoted(name)).alias("b"))
     jdf: Any = here.crossJoin(there).selectExpr("a = b AS same")._jdf
-    told = json.loads(jdf.queryExecution().analyzed().expressions().apply(0).toJSON())
-    equal = next(number for number, node in enumerate(told) if node["class"].endswith(".EqualTo"))
+    tree = json.loads(jdf.queryExecution().analyzed().expressions().apply(0).toJSON())
+    equal = next(number for number, node in enumerate(tree) if node["class"].endswith(".EqualTo"))
     return StructType.fromJson(
-        {"fields": [{"name": "k", "type": told[equal + 1]["dataType"], "nullable": True, "metadata": {}}]}
+        {"fields": [{"name": "k", "type": tree[equal + 1]["dataType"], "nullable": True, "metadata": {}}]}
     )["k"].dataType

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pyspark.sql import DataFrame
 
 from jettison.network.operators import Aggregate, CountAggregate, Join, Operator, Union, kind_of
-from jettison.spark.compile.expression_cache import Known
+from jettison.spark.compile.expression_cache import ExpressionCache
 from jettison.spark.guard.careful import Rejecting, guarded, guarded_rows, split, tried_rows
 from jettison.spark.guard.conversions import converted_inputs, joined_with_care
 from jettison.spark.guard.isolate import is_set_aside
@@ -19,7 +19,7 @@ Apply = Callable[[Operator, list[DataFrame]], DataFrame]
 class Guard:
     """Guards the operators of one batch. `rejecting` has the rows that were taken out, by place."""
 
-    def __init__(self, known: Known, tables: Mapping[str, DataFrame], apply: Apply) -> None:
+    def __init__(self, known: ExpressionCache, tables: Mapping[str, DataFrame], apply: Apply) -> None:
         self._known = known
         self._tables = tables
         self._apply = apply

@@ -46,10 +46,10 @@ def look_at(item: Any, rows: DataFrame, stage: int = 0) -> Found:
     made = rows.select(as_column(item))
     jdf: Any = made._jdf
     expressions = jdf.queryExecution().analyzed().expressions()
-    told = expressions.apply(0).toJSON()
+    tree = expressions.apply(0).toJSON()
     if expressions.size() != 1:
         return Found(made.columns[0], True, stage)
-    return Found(made.columns[0], not is_harmless(told), stage, has_python(told))
+    return Found(made.columns[0], not is_harmless(tree), stage, has_python(tree))
 
 
 def look_at_all(items: Sequence[Any], rows: DataFrame) -> tuple[Found | None, ...]:

@@ -14,14 +14,14 @@ from pyspark.sql import SparkSession
 from jettison.errors import StartError
 from jettison.network.kafka import Kafka
 from jettison.spark.error_text import reason_of
-from jettison.statistics.arrival import Arrivals, TopicSample
+from jettison.statistics.arrival import TopicRate, TopicSample
 from jettison.statistics.records import Offsets
 
 _log = logging.getLogger("jettison")
 
 
 @dataclass(frozen=True)
-class Seen:
+class TopicOffsets:
     """What a look found, and when (by a clock that never jumps). `ids` tells a topic from another of its name."""
 
     at_s: float
@@ -64,12 +64,12 @@ class Watch:
         except Py4JError as error:
             reason = reason_of(error)
             raise StartError(f"kafka topic {topic.topic!r}: no client for {topic.servers!r}: {reason}") from error
-        self._arrivals = {name: Arrivals() for name in self._topics}
+        self._arrivals = {name: TopicRate() for name in self._topics}
 
     def close(self) -> None:
         self._admin.close(self._jvm.java.time.Duration.ZERO)
 
-    def look(self, *, learn: bool = False) -> Seen | None:
+    def look(self, *, learn: bool = False) -> TopicOffsets | None:
         """Identities and offsets, now; with `learn` the rate of arrivals is that since the last such look."""
         if time.monotonic() < self._silent_until_s:
             return None
@@ -96,7 +96,7 @@ class Watch:
         if learn:
             for name, ends in latest.items():
                 self._arrivals[name].update(at_s, ends)
-        return Seen(at_s, ids, earliest, latest)
+        return TopicOffsets(at_s, ids, earliest, latest)
 
     def since(self, moment_s: float, ends: Offsets) -> Offsets | None:
         """The offset, in every partition of `ends`, of the first record from this moment on; its end without one.
@@ -120,7 +120,7 @@ class Watch:
             for name, partitions in ends.items()
         }
 
-    def lag(self, end: Offsets, seen: Seen) -> dict[str, TopicSample]:
+    def lag(self, end: Offsets, seen: TopicOffsets) -> dict[str, TopicSample]:
         """Per topic: how fast it fills and how far behind a reader is that has read up to `end`."""
         samples = {}
         for name, partitions in seen.latest.items():

@@ -23,10 +23,10 @@ def source_lags(progress: Mapping[str, Any] | None, names: Sequence[str]) -> dic
     >>> source_lags({"sources": [told, silent]}, ["trips", "rides"])
     {'trips': SourceLag(rows=30, files=None, size_bytes=None)}
     """
-    told = (progress or {}).get("sources") or ()
-    if len(told) != len(names):
+    sources = (progress or {}).get("sources") or ()
+    if len(sources) != len(names):
         return {}
-    found = {name: _lag(each) for name, each in zip(names, told, strict=True)}
+    found = {name: _lag(each) for name, each in zip(names, sources, strict=True)}
     return {name: lag for name, lag in found.items() if lag != SourceLag()}
 
 

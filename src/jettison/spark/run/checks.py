@@ -38,7 +38,7 @@ from jettison.spark.write.sinks import BATCH_COLUMN, ParquetSink, Sink
 
 
 @dataclass(frozen=True)
-class Kept:
+class StateShapes:
     """The shapes of what a network keeps from batch to batch: rows that wait at joins, slices of aggregates."""
 
     sides: Schemas
@@ -138,7 +138,7 @@ def check_compiles(
     sources: Mapping[str, DataFrame],
     tables: Mapping[str, DataFrame],
     sinks: Mapping[str, Sink] | None = None,
-) -> Kept:
+) -> StateShapes:
     """Let Spark analyse the whole network on no rows, so that a fault shows before anything runs.
 
     What joins of streams and aggregates will have to keep shows too.
@@ -164,7 +164,7 @@ def check_compiles(
             )
     alone = compiler.batch_alone
     _check_gaps(spark, graph, alone.shapes)
-    return Kept(alone.sides, alone.shapes, alone.counts, code_of(graph, compiler.operator), results)
+    return StateShapes(alone.sides, alone.shapes, alone.counts, code_of(graph, compiler.operator), results)
 
 
 def _check_own_names(sources: Mapping[str, DataFrame], tables: Mapping[str, DataFrame]) -> None:

@@ -289,8 +289,8 @@ class Run:
 
 
 def _log_end(network: str, totals: Totals, failure: BaseException | None) -> None:
-    told = f"{totals.batches:,} batches, {totals.rows_in:,} rows in, {totals.rows_shed:,} shed"
+    totals_text = f"{totals.batches:,} batches, {totals.rows_in:,} rows in, {totals.rows_shed:,} shed"
     if failure is None:
-        _log.info(f"network {network!r} has stopped: {told}")
+        _log.info(f"network {network!r} has stopped: {totals_text}")
     else:
-        _log.error(f"network {network!r} has failed: {reason_of(failure)} ({told})")
+        _log.error(f"network {network!r} has failed: {reason_of(failure)} ({totals_text})")

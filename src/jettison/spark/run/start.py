@@ -37,7 +37,7 @@ from jettison.spark.ending.closing import Step, close_all
 from jettison.spark.read.reading import Reader
 from jettison.spark.read.stream import check_sources, is_bare
 from jettison.spark.run.arguments import check_arguments
-from jettison.spark.run.checks import Kept, check_compiles, check_keys, check_shared, check_tables, opened
+from jettison.spark.run.checks import StateShapes, check_compiles, check_keys, check_shared, check_tables, opened
 from jettison.spark.run.known_file_systems import check_file_systems
 from jettison.spark.run.run import Run
 from jettison.spark.run.targets import Targets, check_targets
@@ -181,7 +181,7 @@ class Asked:
         return given.completed(self.graph)
 
 
-def _begin(asked: Asked, shapes: Kept) -> Run:
+def _begin(asked: Asked, shapes: StateShapes) -> Run:
     """Open the checkpoint and all that writes, and start the query; what was opened is closed when that fails."""
     profile = asked.profile
     close_abandoned()
@@ -195,7 +195,7 @@ def _begin(asked: Asked, shapes: Kept) -> Run:
         raise
 
 
-def _open(asked: Asked, shapes: Kept, profile: Profile | None, folder: Checkpoint, closing: list[Step]) -> Run:
+def _open(asked: Asked, shapes: StateShapes, profile: Profile | None, folder: Checkpoint, closing: list[Step]) -> Run:
     """Build a run from its parts and start it; `closing` gets a step for each part that must be closed."""
     spark, graph, targets = asked.spark, asked.graph, asked.targets
     clear_first_drafts(folder.spark_folder)
@@ -240,7 +240,7 @@ def _metrics(asked: Asked, folder: Checkpoint) -> Metrics | None:
     return shown
 
 
-def _runner(asked: Asked, graph: Graph, shapes: Kept, folder: Checkpoint, presence: Presence) -> BatchRunner:
+def _runner(asked: Asked, graph: Graph, shapes: StateShapes, folder: Checkpoint, presence: Presence) -> BatchRunner:
     """Who runs batches, with the state of joins and windows."""
     spark, targets = asked.spark, asked.targets
     aside = targets.dead_letters or ParquetSink(f"{folder.path}/{DEAD_LETTERS}")

@@ -108,7 +108,7 @@ class BatchSlices:
             all_written += written
             if name in self._began:
                 parts_ms[name] = 1000 * (time.perf_counter() - self._began[name])
-        self._measured = self._told_by(all_written, parts_ms)
+        self._measured = self._measured_by(all_written, parts_ms)
 
     def measured(self) -> StateMeasured:
         return self._measured
@@ -122,7 +122,7 @@ class BatchSlices:
             job.cancel()
         wait(jobs)
 
-    def _told_by(self, written: Sequence[Written], parts_ms: Mapping[str, float]) -> StateMeasured:
+    def _measured_by(self, written: Sequence[Written], parts_ms: Mapping[str, float]) -> StateMeasured:
         late = dict.fromkeys(self._members, 0)
         for each in written:
             for member, count in each.late.items():
@@ -219,7 +219,9 @@ class BatchSlices:
         gone = names - {part.name for part in live}
         context = remembered({} if base is None else base.context, [each.context for each in written])
         before_this = None if base is None else base.batch
-        record = SliceRecord(self._batch.number, shape.told(), marks, tuple(live), tuple(sorted(gone)), before_this)
+        record = SliceRecord(
+            self._batch.number, shape.columns_text(), marks, tuple(live), tuple(sorted(gone)), before_this
+        )
         return replace(record, context=context, thinned=self._thinned(shape, base, marks))
 
     def _thinned(

@@ -55,7 +55,7 @@ class CountState:
         self.store = SliceStore(spark, folder, path, shapes, threads=1, called="jettison-counts")
         for name, shape in shapes.items():
             if presence is None or presence.keeps(name):
-                check_shape(self.store.logs[name].latest(), shape.told(), presence)
+                check_shape(self.store.logs[name].latest(), shape.columns_text(), presence)
 
     def close(self) -> None:
         self.store.close()
@@ -137,7 +137,7 @@ class BatchCounts:
             parts = parts if new is None else (*parts, new)
             gone = ({part.name for part in before} | made) - {part.name for part in parts}
             after = None if base is None else base.batch
-            record = SliceRecord(self._batch, shape.told(), {}, parts, tuple(sorted(gone)), after)
+            record = SliceRecord(self._batch, shape.columns_text(), {}, parts, tuple(sorted(gone)), after)
             self._store.logs[name].write(record, base)
         self._failed = self._failing.counted()
 

@@ -15,7 +15,7 @@ from jettison.spark.state.join_log import Record, Side
 from jettison.spark.state.operator_state import Progress
 
 
-def told(join: StreamJoin, batch: int, base: Record | None, kept: Record, progress: Progress) -> Record:
+def next_record(join: StreamJoin, batch: int, base: Record | None, kept: Record, progress: Progress) -> Record:
     """A batch's record with how far its sides have got. Parts that are out of the band are left out."""
     places = time_places(progress.graph, join.name)
     seen_us = further(kept.seen_us, {place: time for place, time in progress.newest_us.items() if place in places})

@@ -33,7 +33,7 @@ from jettison.spark.compile.pairs import paired, waiting
 from jettison.spark.error_text import failed_at
 from jettison.spark.job_descriptions import part as described_part
 from jettison.spark.state.join_log import SIDES, Record, Side
-from jettison.spark.state.join_progress import horizon, told
+from jettison.spark.state.join_progress import horizon, next_record
 from jettison.spark.state.operator_state import OpenedBatch, Progress, StateMeasured
 from jettison.spark.state.part_files import check_files, files_of
 from jettison.spark.state.presence import Presence
@@ -131,7 +131,7 @@ class JoinState:
         log = self._logs[join.name]
         base = log.latest(batch)
         before = kept or base or Record(batch, self._sides(join, None))
-        record = told(join, batch, base, before, progress)
+        record = next_record(join, batch, base, before, progress)
         if kept is not None:
             log.rewrite(record)
         else:

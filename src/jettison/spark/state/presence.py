@@ -105,13 +105,13 @@ class Presence:
             return
         self._begun = True
         kept = self._kept()
-        for name, told in self._lineage.items():
+        for name, now in self._lineage.items():
             folder = self._folders.get(name, name)
             if name in kept:
                 self._entries[name] = replace(kept[name], code=self._code.get(name), python=PYTHON)
                 self._adopted(name)
             else:
-                self._entries[name] = Entry(told, self._watch(name, batch), folder, self._code.get(name), PYTHON)
+                self._entries[name] = Entry(now, self._watch(name, batch), folder, self._code.get(name), PYTHON)
         if batch > 0:
             self._say(batch, kept)
         # first nobody owns what is deleted then: a start that is broken off in between begins anew too
@@ -214,19 +214,19 @@ class Presence:
 
     def _changed(self, name: str) -> str | None:
         """Why an operator is not the one that the checkpoint keeps state for; None where it is."""
-        before, told, code = self._before.get(name), self._lineage[name], self._code.get(name, ())
+        before, now, code = self._before.get(name), self._lineage[name], self._code.get(name, ())
         if before is None or not before.lineage:
             return None
         same_code = before.code is None or before.code == code
-        if before.lineage == told and same_code:
+        if before.lineage == now and same_code:
             return None
         if before.python != PYTHON and before.code:
             return other_python(before.python)
-        if before.lineage == told:
+        if before.lineage == now:
             assert before.code is not None
             return f"the checkpoint keeps its state, and since then {changed(before.code, code)}"
-        then, now = _difference(before.lineage, told)
-        return f"the checkpoint keeps its state for {then!r}, and now there is {now!r}"
+        then, there = _difference(before.lineage, now)
+        return f"the checkpoint keeps its state for {then!r}, and now there is {there!r}"
 
     def _moved(self, member: Aggregate, folder: str) -> None:
         if not self.unnamed(member.name):

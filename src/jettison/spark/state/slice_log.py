@@ -85,12 +85,12 @@ def still_wanted(record: SliceRecord | None, names: Collection[str]) -> SliceRec
     return replace(record, marks=marks, parts=kept, unwanted=unwanted, thinned=thinned)
 
 
-def check_shape(last: SliceRecord | None, told: Mapping[str, str], presence: Presence | None = None) -> None:
+def check_shape(last: SliceRecord | None, shape: Mapping[str, str], presence: Presence | None = None) -> None:
     """What is kept must be of use to aggregates as they are now; those without a name begin anew where it is not."""
     before = {} if last is None else last.shape
     if presence is not None:  # what others have left is deleted when a batch runs
-        told = {name: now for name, now in told.items() if presence.keeps(name)}
-    for name, now in told.items():
+        shape = {name: now for name, now in shape.items() if presence.keeps(name)}
+    for name, now in shape.items():
         if pickled_before(before.get(name, now), now):
             raise CheckpointError(
                 f"aggregate {name!r}: the checkpoint keeps values that pickle wrote ({before[name]}), which could run "

@@ -44,7 +44,7 @@ class SliceState:
         self._checked: set[str] = set()
         for name, shape in shapes.items():
             if presence is None or any(presence.keeps(member.name) for member in shape.group.members):
-                check_shape(self.store.logs[name].latest(), shape.told(), presence)
+                check_shape(self.store.logs[name].latest(), shape.columns_text(), presence)
 
     def close(self) -> None:
         self.store.close()

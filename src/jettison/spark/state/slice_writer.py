@@ -14,7 +14,7 @@ from jettison.network.event_time.watermarks import BatchMarks
 from jettison.network.graph import Graph
 from jettison.network.operators import Aggregate, Select, Source, Where, WithColumns, computed
 from jettison.network.windows.estimate_context import Context, context_metrics, observed_context
-from jettison.plan.drops.window import Cells, Fate
+from jettison.plan.drops.window import Fate, GroupCells
 from jettison.spark.compile.group_sizes import MOST_SLICES, group_metrics, group_sample, named_metrics, named_sample
 from jettison.spark.compile.observations import observed
 from jettison.spark.state.operator_state import OpenedBatch
@@ -66,16 +66,16 @@ class Sliced:
     graph: Graph
     shapes: Mapping[str, Shape]
     store: SliceStore
-    named: Mapping[str, Cells]
+    named: Mapping[str, GroupCells]
     presence: Presence | None = None
     recent: dict[tuple[str, ...], int] = field(default_factory=dict)
     slice_rows: dict[tuple[str, ...], float] = field(default_factory=dict)
 
     def saw_groups(self, of: tuple[str, ...], slice_us: int, groups: Iterable[GroupSample]) -> None:
         """Remember how many rows a slice has, as far as groups of estimated aggregates tell."""
-        told = next((each for each in groups if each.span_us is not None), None)
-        if told is not None and told.span_us is not None:
-            self.slice_rows[of] = told.rows / max(1.0, min(MOST_SLICES, told.span_us / slice_us))
+        spanned = next((each for each in groups if each.span_us is not None), None)
+        if spanned is not None and spanned.span_us is not None:
+            self.slice_rows[of] = spanned.rows / max(1.0, min(MOST_SLICES, spanned.span_us / slice_us))
 
     def saw(self, of: tuple[str, ...], slices: int) -> None:
         """Remember how many slices a batch made; after a quiet one, not much fewer are expected."""
@@ -165,7 +165,7 @@ class SliceWriter:
         sizes |= {member: named_sample(index, cells, seen) for index, (member, cells) in self._named(of)}
         return {member: sample for member, sample in sizes.items() if sample is not None}
 
-    def _named(self, of: tuple[str, ...]) -> list[tuple[int, tuple[str, Cells]]]:
+    def _named(self, of: tuple[str, ...]) -> list[tuple[int, tuple[str, GroupCells]]]:
         named = self._sliced.named
         return list(enumerate((member, named[member]) for member in of if member in named))
 

@@ -22,7 +22,7 @@ _PART = re.compile(rf"(?:(?:{'|'.join(_SIDES)})/)?(\d+)(?:-m?\d+)?")
 _RECORD = re.compile(r"(\d+)\.json")
 
 
-class Kept(Protocol):
+class StateRecord(Protocol):
     """A record: what was kept after a batch. `live` names folders that it refers to, `gone` those that it does no
     more."""
 
@@ -44,7 +44,7 @@ class Kept(Protocol):
     def to_json(self) -> str: ...
 
 
-R = TypeVar("R", bound=Kept)
+R = TypeVar("R", bound=StateRecord)
 
 
 class StateLog(Generic[R]):

@@ -57,7 +57,7 @@ class CountShape:
             self.parsed[text] = F.expr(text)
         return self.parsed[text]
 
-    def told(self) -> dict[str, str]:
+    def columns_text(self) -> dict[str, str]:
         """The shape in words: what must be the same for slices from before to be of use."""
         window = self.aggregate.window
         types = {each.name: each.dataType.simpleString() for each in self.schema.fields}

@@ -28,6 +28,6 @@ class Missing:
 
     def counted(self) -> dict[str, MissingResults]:
         """What is missing, when all results have been looked at; nothing where nobody did."""
-        told = {name: observed_if_at_all(observation) for name, observation in self._seen.items()}
-        found = {name: MissingResults(each.get("rows") or 0.0, each.get("pairs") or 0.0) for name, each in told.items()}
+        seen = {name: observed_if_at_all(observation) for name, observation in self._seen.items()}
+        found = {name: MissingResults(each.get("rows") or 0.0, each.get("pairs") or 0.0) for name, each in seen.items()}
         return {name: each for name, each in found.items() if each.rows > 0}

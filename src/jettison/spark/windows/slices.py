@@ -75,7 +75,7 @@ class Shape:
             self.parsed[text] = F.expr(text)
         return self.parsed[text]
 
-    def told(self) -> dict[str, str]:
+    def columns_text(self) -> dict[str, str]:
         """The shape in words, by aggregate: what must be the same for slices from before to be of use."""
         types = {each.name: each.dataType.simpleString() for each in self.schema.fields}
         by = ", ".join(f"{name} {types[name]}" for name in self.group.by)

@@ -79,10 +79,10 @@ def _tried(work: Callable[[], Any], but: tuple[type[Exception], ...] = ()) -> An
     except but:
         raise
     except Exception as error:
-        return _Thrown(_told(error)[:_LONGEST_REASON])
+        return _Thrown(_error_text(error)[:_LONGEST_REASON])
 
 
-def _told(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     try:
         return f"{type(error).__name__}: {error}"
     except Exception:  # it is the user's own, and its text may throw too

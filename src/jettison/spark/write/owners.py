@@ -41,8 +41,8 @@ class Owner:
             text = folder.read(OWNER)
             if text is None:
                 return None
-            told = json.loads(text)
-            return Owner(*(str(told[name]) for name in ("run", "network", "output", "checkpoint")))
+            content = json.loads(text)
+            return Owner(*(str(content[name]) for name in ("run", "network", "output", "checkpoint")))
         except (ValueError, KeyError, TypeError):
             return Owner("", "unknown", "unknown", "unknown")
 
@@ -136,7 +136,7 @@ class Owners:
                 f"or give another path; jt.parquet(path, on_other_run='replace') deletes what is in the folder."
             )
         raise StartError(
-            f"{whose} {_told(before, owner)}, and batches of this run would replace those of that one. Go on with "
+            f"{whose} {_owner_text(before, owner)}, and batches of this run would replace its own. Go on with "
             f"{_its_checkpoint(before, owner)}, give another path, such as {_another(folder.path)!r}, or delete the "
             f"folder; jt.parquet(path, on_other_run='replace') deletes it at the start."
         )
@@ -188,7 +188,7 @@ def _number(name: str) -> int:
     return int(number) if number.isdecimal() else 2**63
 
 
-def _told(before: Owner | None, owner: Owner) -> str:
+def _owner_text(before: Owner | None, owner: Owner) -> str:
     if before is None:
         return "has batches of a run that is not known"
     if before.checkpoint == owner.checkpoint:
