@@ -66,6 +66,10 @@ def has_shed(run: Run) -> bool:
     return run.report().rows_shed > 0 and has_rows(run)
 
 
+def has_planned(run: Run) -> bool:
+    return bool(run.report().would_deliver)  # costs are measured on the first batch of some size
+
+
 def has_rejected(run: Run) -> bool:
     return bool(run.report().unfit)
 
@@ -74,6 +78,7 @@ CONDITIONS: dict[str, tuple[Callable[[Run], bool], ...]] = {
     "README.md": (has_shed,),
     "docs/tutorial.md": (has_rows, has_shed, has_shed, has_rows),
     "docs/guides/bad-rows.md": (has_rejected,),
+    "docs/guides/production.md": (has_planned,),
 }
 """What each run of a page waits for; of other pages for two batches, and rows."""
 

@@ -34,7 +34,7 @@ def started(spark: SparkSession, folder: Path, checkpoint: Path, sink: MemorySin
         {"zones": jt.memory(), "all": sink},
         trigger=running.TRIGGER,
         checkpoint=str(checkpoint),
-        profile=running.FREE,
+        costs=running.FREE,
     )
 
 

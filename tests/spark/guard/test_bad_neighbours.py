@@ -83,7 +83,7 @@ def test_trust_12_an_aggregate_that_fails_on_a_row_takes_it_from_no_other(spark:
     assert after["counts"] == Account(read=4, processed=4)
     assert after["parts"] == Account(read=4, processed=1, shed=2, rejected=1)
     assert after["means"] == Account(read=4, processed=2, rejected=2)
-    dead_letters: MemorySink = run.runner._dead_letters  # type: ignore[assignment]
+    dead_letters: MemorySink = run.runner.sinks.dead_letters  # type: ignore[assignment]
     found = sorted((row._arc, json.loads(bytes(row.value))["trip"]) for row in dead_letters.rows)
     assert found == [("trips>a", 2), ("trips>a", 5), ("trips>c", 2), ("trips>c", 5), ("trips>c", 7)]
     run.close()

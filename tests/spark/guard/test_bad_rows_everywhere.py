@@ -108,7 +108,7 @@ def test_trust_12_a_bad_row_is_rejected_wherever_it_fails(
         "right": text | huge,
     }
     assert second.unfit == {name: len(trips) for name, trips in bad.items()}
-    dead_letters: MemorySink = run.runner._dead_letters  # type: ignore[assignment]
+    dead_letters: MemorySink = run.runner.sinks.dead_letters  # type: ignore[assignment]
     found: dict[str, set[int]] = {}
     for row in dead_letters.rows:
         place = row._arc if row._arc == "texts>both" else row._arc.partition(">")[2]

@@ -83,7 +83,7 @@ def test_trust_12_rows_on_which_an_expression_fails_are_rejected(spark: SparkSes
     failed = [each.failed["trips_sum"] for each in measured if each.failed]
     assert [each.windows for each in failed] == [1]
     assert "sum(trip) is beyond what a bigint holds" in failed[0].reason
-    dead_letters: MemorySink = run.runner._dead_letters  # type: ignore[assignment]
+    dead_letters: MemorySink = run.runner.sinks.dead_letters  # type: ignore[assignment]
     found = sorted((row._arc, row._reason, json.loads(bytes(row.value))["trip"]) for row in dead_letters.rows)
     assert found == [
         ("trips>numbers", "select 'numbers' fails on it", 4),

@@ -195,7 +195,7 @@ def test_when_reading_alone_is_too_much_the_newest_records_are_read(
     assert sample.skipped["trips"] == 1000 - read
     log = PlanLog(LocalFolder(tmp_path)).read(0)
     assert log is not None
-    begins, ends = log.begins["trips"][topic], log.ends["trips"][topic]
+    begins, ends = log.records.begins["trips"][topic], log.records.ends["trips"][topic]
     assert sum(ends[number] - begins[number] for number in ends) == read
     assert ends == broker.ends(topic), "the newest"
     entries = [entry for entry in ledger(tmp_path) if entry["reason"] == "passed over unread" and entry["batch"] == 0]
@@ -230,7 +230,7 @@ def test_stale_records_are_passed_over_unread(spark: SparkSession, broker: Broke
     assert [(entry["rows_shed"], entry["reason"]) for entry in unread] == [(200, "stale, passed over unread")]
     log = PlanLog(LocalFolder(tmp_path)).read(0)
     assert log is not None
-    assert log.stale == log.skipped == {"trips": 200}
+    assert log.records.stale == log.records.skipped == {"trips": 200}
 
 
 def test_a_stale_backlog_of_many_batches_goes_whole(
@@ -399,7 +399,7 @@ def test_records_that_are_gone_end_a_run_that_must_not_lose_any(
     forgiving = passing(earliest(broker, topic, fail_on_data_loss=False))
     run = ended(start(forgiving, tmp_path, out), 200 - gone)
     assert run.report().rows_gone == gone
-    assert f"{gone} records were gone" in str(run.report())
+    assert f"{gone} rows were gone" in str(run.report())
     assert [(e["rows_shed"], e["reason"]) for e in ledger(tmp_path) if e["reason"].startswith("gone")] == [
         (gone, "gone before it was read")
     ]
