@@ -114,7 +114,7 @@ def test_trust_10_windows_are_not_made_of_what_is_left(spark: SparkSession, tmp_
             shedding=jt.Shedding(catch_up="newest"),
             checkpoint=str(tmp_path),
         )
-    with pytest.raises(jt.JettisonError, match="shedding is 'maybe': say True, False, 'dry-run', or jt.Shedding"):
+    with pytest.raises(jt.JettisonError, match=r"shedding is 'maybe': say True, False, 'dry-run', or jt\.Shedding"):
         jt.start(net, {"trips": trips(spark, 10, 10)}, {"out": jt.memory()}, shedding="maybe", checkpoint=str(tmp_path))
 
 

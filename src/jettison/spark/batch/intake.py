@@ -87,8 +87,8 @@ class Intake:
 
     @property
     def held(self) -> str | None:
-        """Why nothing may be shed for now, where that is so."""
-        return CATCHING_UP if self._backlog.keeps_all else None
+        """Why nothing may be shed for now, where that is so. Before costs are measured nobody knows of a backlog."""
+        return CATCHING_UP if self._backlog.keeps_all and self._planning.calibrated else None
 
     def fresh(self, raw: Frames, records: Records) -> Fresh | None:
         """What of a batch is not stale, where some of it may be, there is too much of it, and there is time to look.
