@@ -191,3 +191,22 @@ def test_the_log_says_what_each_refinement_changed(caplog: pytest.LogCaptureFixt
     assert [line.split(": ")[1] for line in said] == ["schedules", "unread"]
     assert said[0].startswith("network both: schedules: trips keeps the same share by window, chosen anew")
     assert "rows gets" in said[1]
+
+
+def test_what_is_left_over_after_a_stall_is_shed_as_gaps_allow() -> None:
+    """Rows of 20 seconds at a rate that fits: the plan was judged as if it were for the rate alone, and refused."""
+    net = jt.Network("stall")
+    trips = net.source("trips", "at timestamp, zone int", event_time="at")
+    busy = trips.window("10 seconds", by="zone").agg(n="count(*)", name="busy")
+    busy.output("table", qos=jt.QoS(gap=1))
+    graph, second = net.graph, 1_000_000
+    loop = Controller(graph, Settings(1000.0), Profile({"busy": 1.0}, {"busy": 0.01}).completed(graph))
+    plans = []
+    for batch in range(10):
+        now_us = (100 + batch) * second
+        marks = BatchMarks(graph, {"busy": Mark(now_us, now_us - 3 * second)})
+        rows = {"trips": 15_000_000 if batch == 8 else 700_000}
+        plans.append(loop.decide(rows, 1000.0 * (batch if batch < 8 else batch + 20), marks=marks))
+    assert loop.uncertified == 0
+    assert plans[8].keep("trips") == 0.5
+    assert not any(plan.sheds for number, plan in enumerate(plans) if number != 8)

@@ -38,17 +38,19 @@ class Certified:
     refused: str | None = None
 
 
-def certified_plan(request: PlanRequest, last: Plan | None = None) -> Certified:
+def certified_plan(request: PlanRequest, last: Plan | None = None, *, refused_before: str | None = None) -> Certified:
     """The plan of a shedder, refined and certified; else the `last` certified plan scaled to this batch, else a random
-    drop at the inputs, else none."""
+    drop at the inputs, else none. `refused_before` is why a plan was refused in the batch before: that is known."""
     refused: str | None = None
     for each in _safer(request, last):
         try:
             found = _finished(each)
-        except PlanError as error:
+        except Exception as error:  # drops of a shedder of the user's own may fail anywhere, and must not end the run
+            reason = str(error) if isinstance(error, PlanError) else f"{type(error).__name__}: {error}"
             if refused is None:
-                _log.warning("network %s: a plan is not certified: %s", request.known.graph.name, error)
-            refused = refused or str(error)
+                level = logging.DEBUG if reason == refused_before else logging.WARNING
+                _log.log(level, "network %s: a plan is not certified: %s", request.known.graph.name, reason)
+            refused = refused or reason
             continue
         for step in found.steps:
             _log.debug("network %s: %s", request.known.graph.name, step)

@@ -190,14 +190,14 @@ class Controller:
         self._rates.update(rows, now_ms)
         self._covered.update(marks)
         sending = frozenset(name for name, count in rows.items() if count > 0)
-        known = not self._doubted and not values_jumped(self._planned_for, self.profile)
+        known = not self._doubted and self._refused is None and not values_jumped(self._planned_for, self.profile)
         may_stay = bool(self._plan.drops) and known and self._sending in (None, sending)
         context = self._context(rows, fresh, marks, unread or Unread())
         request = PlanRequest(
             self._known, self._detector, self._shedder, context, self._plan, may_stay, queues or {}, held
         )
         self._sending = sending
-        self._take(certified_plan(request, self._certified), marks)
+        self._take(certified_plan(request, self._certified, refused_before=self._refused), marks)
         return self._plan
 
     def _take(self, found: Certified, marks: BatchMarks | None) -> None:

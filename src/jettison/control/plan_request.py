@@ -83,8 +83,8 @@ class PlanRequest:
             return steady
         # for the sake of what is left over from before, or of a first batch, nothing is closed
         drops = most_without_closing(decisions, melting.plan)
-        plan = steady.context.restated(replace(steady.plan, reason=melting.plan.reason), drops)
-        return replace(steady, plan=plan, eased=True, stays=False)
+        plan = melting.context.restated(replace(melting.plan, row=steady.plan.row), drops)
+        return Decided(plan, melting.context, eased=True)
 
     def _planned(self, rows: Mapping[str, float], more_us: float) -> Decided:
         """The plan for so many tuples, whatever they are: a batch, or what one interval brings."""

@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from jettison.errors import PlanError
+from jettison.network.arc import Arc
 from jettison.network.graph import Graph
-from jettison.plan.drops.kind import pass_shares
+from jettison.plan.drops.kind import PassShare, pass_shares
 from jettison.plan.drops.semantic import Semantic
 from jettison.plan.floors import below_floor, floors
 from jettison.plan.placement.locations import drop_arcs
@@ -175,7 +176,7 @@ def certify(problem: Problem, plan: Plan, *, within_budget: bool = True, beside:
     check_fates(problem.graph, plan)
     _check_floors(problem, plan, beside)
     slack_us = _TOLERANCE * max(1.0, problem.load_us)
-    dropping = [arc for arc, drop in plan.drops.items() if drop.keep < 1.0]
+    dropping = [arc for arc, drop in plan.drops.items() if drop.keep < 1.0 or _takes(drop.passes)]
     if (dropping or plan.stale) and problem.load_us <= problem.budget_us - slack_us:
         raise PlanError(
             f"the load of {problem.load_us:.0f} us is within the budget of {problem.budget_us:.0f} us, "
@@ -184,11 +185,21 @@ def certify(problem: Problem, plan: Plan, *, within_budget: bool = True, beside:
     _check_claims(problem, plan, beside, within_budget=within_budget, slack_us=slack_us)
 
 
+def _takes(passes: PassShare) -> bool:
+    """Whether anything is to go."""
+    return min(passes) < 1.0 if isinstance(passes, tuple) else passes < 1.0
+
+
 def _check_judged(problem: Problem, plan: Plan, arc: str) -> None:
     """A drop by value stands only where the value is, and all that it affects are valued by it (table 3.1)."""
     drop = plan.drops[arc]
     if not decisions_of(problem.graph).by_chance(arc):
         raise PlanError(f"the drop on arc {arc!r} makes windows of what is left, whose results must be right.")
+    columns = problem.graph.columns.get(Arc(arc).tail or arc)
+    known = None if columns is None else {column.lower() for column in columns}
+    for column in drop.reads:
+        if known is not None and column.lower() not in known:
+            raise PlanError(f"the drop on arc {arc!r} reads column {column!r}, which is not there.")
     if not isinstance(drop, Semantic):
         return
     at = problem.graph.tracks.at(arc)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from jettison.plan.drops.kind import Drop
-from jettison.plan.drops.semantic import Semantic
 from jettison.plan.floors import floor_at
 from jettison.plan.placement.join_keys import by_chance
 from jettison.plan.plan import Infeasible, Plan
@@ -22,7 +21,7 @@ _LEAST_KEEP = 1e-3
 class ScaledPlan:
     """A shedder that answers with one plan, its drops scaled so that they save enough and little more.
 
-    What drops keep is multiplied by one factor; drops by window stay as they are.
+    What drops keep is multiplied by one factor, and goes by chance; drops by window stay as they are.
 
     >>> from jettison.network import Network
     >>> from jettison.plan.drops.random import Random
@@ -60,9 +59,6 @@ class ScaledPlan:
             keep = min(1.0, max(drop.keep * factor, floor_at(problem.graph, arc)))
             if drop.judges == "window":
                 drops[arc] = drop
-            elif isinstance(drop, Semantic):
-                cells = tuple(min(1.0, share * factor) for share in drop.keeps)
-                drops[arc] = replace(drop, keeps=cells, keep=keep)
             elif keep < 1.0:
                 drops[arc] = by_chance(problem.graph, arc, keep)
         return drops

@@ -15,11 +15,14 @@ from tests.conftest import ROOT
 
 from jettison.control.loop import Controller, Settings
 from jettison.errors import StartError
-from jettison.network import Graph, Network, QoS
+from jettison.network import Graph, Network, QoS, Value
 from jettison.plan.drops.random import Random
+from jettison.plan.drops.semantic import Semantic
+from jettison.plan.drops.stratified import Stratified
 from jettison.plan.plan import Infeasible, Plan
 from jettison.plan.problem import Problem
-from jettison.plan.shedders.registry import check_shedder
+from jettison.plan.safe import ScaledPlan
+from jettison.plan.shedders.registry import check_shedder, shedder_named
 from jettison.sim.engine import simulate
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample
@@ -208,3 +211,58 @@ def test_it_runs_in_the_simulator() -> None:
     assert result.uncertified == 0
     assert all(batch.duration_ms <= 950 for batch in result.batches)
     assert result.outputs["fares"].delivered_share == pytest.approx(0.33, abs=0.03)
+
+
+def valued() -> Graph:
+    net = Network("valued")
+    value = Value("fare", [(0, 10, 0.1), (10, 50, 1.0)])
+    net.source("trips", "trip long, fare double").where("fare > 0", name="paid").output("fares", qos=QoS(value=value))
+    return net.graph
+
+
+def test_drops_that_do_not_do_what_they_say_are_refused() -> None:
+    """Cells that are not those of the network ended the run; a drop of everything passed as one of nothing."""
+    graph = valued()
+    bounds = graph.tracks.all[0].bounds
+    wrong = {
+        r"has 2 shares for \d+ cells": Semantic("fare", (0.0, 5.0), (0.5, 0.5), keep=0.5),
+        "says that 1.00 pass, it is 0.00": Semantic("fare", bounds, (0.0,) * len(bounds), keep=1.0),
+        "reads column 'nope', which is not there": Stratified(("nope",), 0.2),
+    }
+    for text, drop in wrong.items():
+        given = Answers(lambda problem, drop=drop: Plan({"trips": drop}, "overload"))
+        loop = Controller(graph, Settings(1000.0, shedder=given), Profile({"paid": 10.0}, {}, fixed_ms=100.0))
+        plan = loop.decide(ROWS, 0.0)
+        assert re.search(text, loop.refused or "")
+        assert [type(each) for each in plan.drops.values()] == [Random], "a safe plan"
+
+
+def test_a_shedder_that_failed_once_is_asked_again() -> None:
+    """The safe plan stayed in force for ever, as it fitted."""
+    calls = 0
+
+    def once(problem: Problem) -> Plan | Infeasible:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            raise RuntimeError("once")
+        return shedder_named("semantic").plan(problem)
+
+    loop = Controller(taxi(), Settings(1000.0, shedder=Answers(once)), COSTS)
+    plans = [loop.decide(ROWS, 1000.0 * batch) for batch in range(5)]
+    assert loop.uncertified == 1
+    assert calls == 2, "and its plan stays, as it fits"
+    assert [plan.row > 0 for plan in plans] == [False, True, True, True, True], "a row of the road map"
+
+
+def test_a_scaled_plan_of_drops_by_value_holds_floors() -> None:
+    """Cells were scaled and the share was not: with a floor of one half a tenth came, and was certified."""
+    net = Network("floor")
+    value = Value("fare", [(0, 10, 0.1), (10, 50, 1.0)])
+    net.source("s", "fare double").output("o", qos=QoS(value=value, min_accuracy=0.5))
+    bounds = net.graph.tracks.all[0].bounds
+    cells = tuple(1.0 if edge >= 20 else 0.0 for edge in bounds)
+    problem = Problem(net.graph, Profile({"o": 10.0}, {}), {"s": 100_000.0}, 100_000.0)
+    answer = ScaledPlan(Plan({"s": Semantic("fare", bounds, cells, keep=0.6)}, "overload")).plan(problem)
+    assert isinstance(answer, Infeasible)
+    assert answer.best.delivered["o"] >= 0.5 - 1e-6

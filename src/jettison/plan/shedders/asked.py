@@ -5,15 +5,21 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
+import numpy as np
+
 from jettison.errors import PlanError
+from jettison.plan.drops.kind import pass_shares
 from jettison.plan.plan import Infeasible, Plan
 from jettison.plan.predictions import claimed
 from jettison.plan.problem import Problem, Shedder
 from jettison.statistics.samples import BatchSample
+from jettison.statistics.spread import flows_by_value
 
 _log = logging.getLogger("jettison")
 
-_MEMBERS = ("keep", "passes", "judges", "content")
+_MOST_WRONG = 0.25
+"""So far may the share that passes by the values of late be from what a drop says: values move on meanwhile."""
+_MEMBERS = ("keep", "passes", "judges", "reads", "named", "content")
 
 
 class AskedShedder:
@@ -69,7 +75,23 @@ class AskedShedder:
                 raise PlanError(f"{self._name} drops on arc {arc!r}, which is not there. Arcs: {arcs}.")
             if not all(hasattr(drop, member) for member in _MEMBERS):
                 raise PlanError(f"{self._name}: the drop on arc {arc!r} is {_short(drop)}: give one of plan.drops.")
+            self._check_share(problem, answer, arc)
         return answer if answer.delivered else claimed(problem, answer.drops, answer.reason)
+
+    def _check_share(self, problem: Problem, plan: Plan, arc: str) -> None:
+        """A drop that passes other shares of other values says about how much passes of what comes to it."""
+        drop, at = plan.drops[arc], problem.graph.tracks.at(arc)
+        passes = drop.passes
+        if not isinstance(passes, tuple) or at is None or drop.judges == "window":
+            return
+        cells = len(at[0].bounds)
+        if len(passes) != cells:
+            raise PlanError(f"{self._name}: the drop on arc {arc!r} has {len(passes)} shares for {cells} cells.")
+        others = pass_shares({other: each for other, each in plan.drops.items() if other != arc})
+        came = flows_by_value(problem.graph, problem.profile, problem.rows, others, problem.spread)[arc]
+        share = float((came * np.asarray(passes)).sum() / came.sum()) if came.sum() > 0 else drop.keep
+        if abs(share - drop.keep) > _MOST_WRONG:
+            raise PlanError(f"{self._name}: the drop on arc {arc!r} says that {drop.keep:.2f} pass, it is {share:.2f}.")
 
     @property
     def _name(self) -> str:
