@@ -24,7 +24,7 @@ class Arrivals:
     >>> from jettison.network import Network
     >>> from jettison.statistics.profile import Profile
     >>> net = Network("n"); _ = net.source("trips", "fare double").output("fares")
-    >>> cells = Cells(net.graph, Profile({}, {}))
+    >>> cells = CellGrid(net.graph, Profile({}, {}))
     >>> found = Arrivals(net.graph, {"trips": 1000}, 60_000, cells, Chance(seed=0)).between(1000, 1150)
     >>> found.times_ms, found.counts["trips"].ravel()
     (array([1037.5, 1112.5]), array([75., 75.]))

@@ -37,7 +37,7 @@ class CellGrid:
     >>> net = Network("n")
     >>> trips = net.source("trips", "fare double")
     >>> _ = trips.output("fares", qos=QoS(value=Value("fare", [(0, 10, 0.1), (10, 50, 1.0)])))
-    >>> cells = Cells(net.graph, Profile({}, {}, values={"trips.fare": [0.04] * 20 + [0.01] * 20 + [0.0]}))
+    >>> cells = CellGrid(net.graph, Profile({}, {}, values={"trips.fare": [0.04] * 20 + [0.01] * 20 + [0.0]}))
     >>> cells.count, round(float(cells.arriving("trips")[0]), 3)
     (41, 0.04)
     >>> float(cells.along(net.graph.tracks.by_output["fares"], np.full(41, 2.0)).sum())

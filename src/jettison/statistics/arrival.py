@@ -28,7 +28,7 @@ class TopicRate:
     A partition that is new since the last look counts from its first record. When offsets went back, the topic was made
     anew: that interval tells nothing.
 
-    >>> rate = Arrivals()
+    >>> rate = TopicRate()
     >>> rate.update(10.0, {"0": 1000, "1": 500}), rate.update(12.0, {"0": 3000, "1": 700})
     (None, 1100.0)
     >>> rate.update(13.0, {"0": 10, "1": 0}), rate.update(14.0, {"0": 30, "1": 0, "2": 5})
@@ -57,7 +57,7 @@ class TopicRate:
     def behind(self, lag_rows: int) -> TopicSample:
         """A sample, given the records that wait. By Little's law they came within lag / rate seconds.
 
-        >>> Arrivals().behind(28_924).lag_s is None, Arrivals().behind(0).lag_s
+        >>> TopicRate().behind(28_924).lag_s is None, Arrivals().behind(0).lag_s
         (True, 0.0)
         """
         rate = self._rows_per_s or 0.0
