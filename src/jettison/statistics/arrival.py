@@ -57,7 +57,7 @@ class TopicRate:
     def behind(self, lag_rows: int) -> TopicSample:
         """A sample, given the records that wait. By Little's law they came within lag / rate seconds.
 
-        >>> TopicRate().behind(28_924).lag_s is None, Arrivals().behind(0).lag_s
+        >>> TopicRate().behind(28_924).lag_s is None, TopicRate().behind(0).lag_s
         (True, 0.0)
         """
         rate = self._rows_per_s or 0.0
