@@ -9,7 +9,7 @@ import pytest
 from jettison.errors import CheckpointError
 from jettison.plan.plan import Plan
 from jettison.spark.checkpoint.logs import Logged, PlanLog
-from jettison.spark.checkpoint.lost_state import check_state_is_there
+from jettison.spark.checkpoint.lost_state import check_offsets_are_there, check_state_is_there
 from jettison.spark.checkpoint.small_files import LocalFolder
 from jettison.spark.checkpoint.spark_files import check_spark_files
 from jettison.statistics.records import Records
@@ -80,3 +80,17 @@ def test_trust_14_state_that_is_gone_as_a_whole_is_refused(folder: LocalFolder, 
     (tmp_path / "commits" / "6").unlink()
     (tmp_path / "state" / "operators.json").unlink()
     check_state_is_there(plans, folder, state)  # no batch has ended: there may be none yet
+
+
+def test_trust_14_offsets_that_are_gone_are_refused(folder: LocalFolder, tmp_path: Path) -> None:
+    """A run without state began at batch 0 again, in folders that had results."""
+    plans = PlanLog(LocalFolder(tmp_path))
+    check_offsets_are_there(plans, folder)  # nothing was planned
+    newest = 7
+    plans.write(Logged(newest, Plan(), Records({"trips": 10})))
+    check_offsets_are_there(plans, folder)
+    (tmp_path / "offsets" / str(newest)).unlink()
+    with pytest.raises(
+        CheckpointError, match=f"batch {newest} was planned, and Spark's offsets .*/offsets/{newest} are"
+    ):
+        check_offsets_are_there(plans, folder)

@@ -89,6 +89,10 @@ class BatchFiles:
         singles, segments = self._found()
         return sorted({*singles, *(batch for name in segments for batch, _ in self._numbered(name))})
 
+    def newest(self) -> int | None:
+        """The newest batch whose record has a file of its own, as those of the last batches have."""
+        return max(self._found()[0], default=None)
+
     def contents(self) -> Iterator[tuple[int, Any]]:
         """All records, by batch. Single files are read first: one that vanishes meanwhile is in a segment by then."""
         singles, segments = self._found()

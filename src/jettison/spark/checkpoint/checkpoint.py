@@ -32,7 +32,7 @@ from jettison.network.identity.lineage_hash import network_identity
 from jettison.options.retention import Retention
 from jettison.spark.checkpoint.lease import Lease
 from jettison.spark.checkpoint.logs import Ledger, Logged, PlanLog
-from jettison.spark.checkpoint.lost_state import check_state_is_there
+from jettison.spark.checkpoint.lost_state import check_offsets_are_there, check_state_is_there
 from jettison.spark.checkpoint.sealed import load, read_sealed, write_sealed
 from jettison.spark.checkpoint.small_files import Folder, exists, local_place, open_folder, resolved
 from jettison.spark.checkpoint.spark_files import check_spark_files
@@ -69,6 +69,7 @@ class Checkpoint:
             self._begun = max((int(name) for name in self.spark_folder.names("offsets") if name.isdigit()), default=-1)
             self._claim(graph)
             check_spark_files(self.spark_folder)
+            check_offsets_are_there(self.plans, self.spark_folder)
             check_state_is_there(self.plans, self.spark_folder, self.state_folder)
         except OSError as error:  # such as a full disk
             self.close()

@@ -1,10 +1,22 @@
-"""State that is gone: a run must not begin its windows anew in silence where a plan says that state was kept."""
+"""What is gone of a checkpoint as a whole: a run must not begin anew in silence where plans say that it went on."""
 
 from __future__ import annotations
 
 from jettison.errors import CheckpointError
 from jettison.spark.checkpoint.logs import PlanLog
 from jettison.spark.checkpoint.small_files import Folder
+
+
+def check_offsets_are_there(plans: PlanLog, spark_folder: Folder) -> None:
+    """Refuse a checkpoint with the plan of a batch whose offsets are gone: Spark writes these before it is planned."""
+    planned = plans.newest()
+    newest = max((int(name) for name in spark_folder.names("offsets") if name.isdigit()), default=-1)
+    if planned is not None and planned > newest:
+        raise CheckpointError(
+            f"checkpoint: batch {planned} was planned, and Spark's offsets {spark_folder.path}/offsets/{planned} are "
+            f"gone: Spark would read other rows as that batch, and they would replace what it has written. Restore the "
+            f"folder from a copy, or start with a new checkpoint and new folders for results."
+        )
 
 
 def check_state_is_there(plans: PlanLog, spark_folder: Folder, state_folder: Folder) -> None:
