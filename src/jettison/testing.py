@@ -71,7 +71,7 @@ class FixedShedder:
     answer: Plan
     problems: list[Problem] = field(default_factory=list)
 
-    def plan(self, problem: Problem, cursor: float = 0) -> Plan:
+    def plan(self, problem: Problem) -> Plan:
         self.problems.append(problem)
         return self.answer
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -51,6 +52,18 @@ def test_the_house_each_add_is_a_batch(spark: SparkSession) -> None:
     assert [[row["order"] for row in kept.batches[batch]] for batch in (0, 1)] == [[1], [2, 3]]
     with pytest.raises(jt.StartError, match=r"rows do not fit the schema 'order long': "):
         source.add([("one",)])
+
+
+@pytest.mark.spark
+def test_the_house_a_stream_outlives_its_memory_source(spark: SparkSession) -> None:
+    frames = {"orders": memory_source(spark, "order long", [(1,)]).frame}
+    gc.collect()
+    net = jt.Network("n")
+    net.source("orders", "order long").output("all")
+    kept = jt.memory()
+    run = jt.start(net, frames, {"all": kept}, trigger="available now", costs=jt.Profile({}, {}))
+    assert run.await_termination(timeout=60)
+    assert [row["order"] for row in kept.rows] == [1]
 
 
 @pytest.mark.core

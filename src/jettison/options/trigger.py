@@ -20,7 +20,8 @@ class Trigger:
     """How often a batch begins.
 
     "1 second" begins a batch every second. "available now" works through all data that is there when the run starts,
-    in batches of bounded size, closes the windows that the watermark allows, and ends.
+    closes the windows that the watermark allows, and ends. Its batches are bounded, of Kafka and `jt.generate`; of
+    files only by Spark's own `maxFilesPerTrigger`.
     """
 
     interval_ms: float

@@ -1,7 +1,7 @@
 """Which batches are worth a line in the log: shedding begins, changes markedly, ends; a run that cannot keep up.
 
 One line when something changes, not one per batch: what goes back and forth is said at most every `QUIET_MS`, as it
-then is. Pure: plans and samples in, lines out; `spark/run/run.py` gives them to `logging`.
+then is. Pure: plans and samples in, lines out; `spark/batch/views.py` gives them to `logging`.
 
     batch     7     8     9    10    11    12
     keeps   100 %  40 %  38 %  41 %  20 %  100 %

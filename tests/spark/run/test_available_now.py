@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,8 @@ from tests.spark.running import taxi, trips
 
 import jettison as jt
 from jettison.options.trigger import Trigger
-from jettison.spark.checkpoint.small_files import LocalFolder
+from jettison.spark.checkpoint.small_files import Folder, LocalFolder
+from jettison.spark.run import available_now
 from jettison.spark.run.available_now import begin_empty_batch, newest_batch
 
 SCHEMA = "trip long, at timestamp, zone int"
@@ -20,7 +23,7 @@ DEAR = jt.Profile({"busy": 1_000_000.0, "rows": 1_000_000.0}, {})
 """One row takes a second: a run with a trigger would shed nearly all."""
 
 
-def network() -> jt.Network:
+def network(*, longer: bool = True) -> jt.Network:
     """
     seconds   0         10        20        30
     rows      |x  x  x  |x  x  x  |x ...           a row a second; the watermark is 2 s behind
@@ -30,7 +33,8 @@ def network() -> jt.Network:
     rows.output("all")
     minutes = rows.window("10 seconds", by="zone", delay="2 seconds").agg(n="count(*)", name="busy")
     minutes.output("counts")
-    minutes.window("20 seconds").agg(n="sum(n)", name="longer").output("sums")
+    if longer:
+        minutes.window("20 seconds").agg(n="sum(n)", name="longer").output("sums")
     return net
 
 
@@ -41,11 +45,11 @@ def write(spark: SparkSession, folder: Path, first: int, last: int) -> None:
     time.sleep(0.01)  # files are read in order of their times
 
 
-def start(spark: SparkSession, folder: Path, **given: Any) -> jt.Run:
+def start(spark: SparkSession, folder: Path, *, longer: bool = True, **given: Any) -> jt.Run:
     stream = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
-    sinks = {name: jt.parquet(str(folder / name)) for name in ("all", "counts", "sums")}
+    sinks = {name: jt.parquet(str(folder / name)) for name in ("all", "counts", "sums")[: 3 if longer else 2]}
     given = {"trigger": "available now", "checkpoint": folder / "checkpoint", "costs": DEAR, **given}
-    return jt.start(network(), {"rows": stream}, sinks, **given)
+    return jt.start(network(longer=longer), {"rows": stream}, sinks, **given)
 
 
 def begins(spark: SparkSession, folder: Path, name: str) -> list[tuple[int, int]]:
@@ -76,6 +80,12 @@ def test_the_house_available_now_reads_all_closes_windows_and_ends(spark: SparkS
     assert again.await_termination(timeout=60)
     assert again.report().batches == 0
 
+    # nor does it change anything that an operator has left: it is back before a batch runs
+    state = tmp_path / "checkpoint" / "state"
+    before = kept_state(state)
+    assert start(spark, tmp_path, longer=False).await_termination(timeout=60)
+    assert kept_state(state) == before
+
     # new files: what was open goes on where it was
     write(spark, tmp_path, 45, 63)
     later = start(spark, tmp_path)
@@ -86,6 +96,58 @@ def test_the_house_available_now_reads_all_closes_windows_and_ends(spark: SparkS
     assert begins(spark, tmp_path, "sums") == [(0, 20), (20, 20), (40, 20)]
     folder = LocalFolder(tmp_path / "checkpoint" / "spark")
     assert newest_batch(folder, "offsets") == newest_batch(folder, "commits") == 5
+
+
+def kept_state(folder: Path) -> dict[str, bytes]:
+    """Who keeps state, and every file of it."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+@pytest.mark.spark
+def test_the_house_stopped_before_the_batch_without_rows_nothing_hangs(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """stop() comes when the batch without rows is begun and its query has not started."""
+    begun = threading.Event()
+
+    def slowly(folder: Folder, has_more: Callable[[int], bool]) -> bool:
+        found = begin_empty_batch(folder, has_more)
+        begun.set()
+        time.sleep(1)
+        return found
+
+    monkeypatch.setattr(available_now, "begin_empty_batch", slowly)
+    write(spark, tmp_path, 0, 15)
+    run = start(spark, tmp_path)
+    assert begun.wait(60)
+    run.stop()
+    assert not run.is_active
+    assert not spark.streams.active
+    assert run.query.exception() is None
+    monkeypatch.undo()
+    assert start(spark, tmp_path).await_termination(timeout=60), "the checkpoint was released"
+    assert begins(spark, tmp_path, "counts") == [(0, 5), (0, 5)]
+
+
+@pytest.mark.spark
+def test_the_house_a_failure_between_batches_is_raised_and_all_is_released(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(folder: Folder, has_more: Callable[[int], bool]) -> bool:
+        raise OSError("no listing")
+
+    monkeypatch.setattr(available_now, "begin_empty_batch", broken)
+    write(spark, tmp_path, 0, 15)
+    run = start(spark, tmp_path)
+    while run.is_active:
+        time.sleep(0.05)
+    assert "network 'to_the_end' has failed: " in caplog.text, "also when nobody waits"
+    for ending in (run.await_termination, run.stop):
+        with pytest.raises(jt.SourceError, match="no listing"):
+            ending()
+    monkeypatch.undo()
+    assert start(spark, tmp_path).await_termination(timeout=60), "the checkpoint was released"
 
 
 @pytest.mark.spark

@@ -406,3 +406,26 @@ def test_trust_14_a_file_of_another_shape_is_named(tmp_path: Path, name: str, co
     (tmp_path / name).write_text(content)
     with pytest.raises(CheckpointError, match=rf"checkpoint: {tmp_path}/{name}, .* cannot be read .*start with a new"):
         _ = check_kinds(LocalFolder(tmp_path), {TIMES: ["busy"]}) or opened(tmp_path, net)
+
+
+def test_the_house_to_ask_before_a_batch_runs_changes_nothing(tmp_path: Path) -> None:
+    both, trips = taxi()
+    windows(trips, "one", name="a")
+    windows(trips.where("fare > 5"), "two", name="b")
+    ran(tmp_path, both, 0, 1)
+    (tmp_path / "a").mkdir(exist_ok=True)
+    written = (tmp_path / "operators.json").read_bytes()
+    other, stream = taxi()
+    windows(stream.where("fare > 5"), "two", name="b")
+    windows(stream.where("fare > 6"), "three", name="c")
+    presence = opened(tmp_path, other)
+    assert presence.watched_before("b", 2)
+    assert presence.known_in("b", 1)
+    assert not presence.watched_before("c", 2), "it has not begun"
+    assert not presence.known_in("c", 1), "what lies under its name is not its own"
+    assert (tmp_path / "operators.json").read_bytes() == written
+    assert (tmp_path / "a").exists()
+    presence.begin(2)
+    assert not (tmp_path / "a").exists()
+    assert presence.known_in("c", 2)
+    assert not presence.known_in("c", 1)

@@ -131,7 +131,8 @@ class Intake:
     def _next_bounds(self, rows: Rows) -> dict[str, int]:
         """How many rows of each source the next batch may read."""
         calibrated, on_trial = self._planning.calibrated, self._planning.on_trial
-        unshed = self._backlog.keeps_all or on_trial  # a dry run reads what a run that sheds would: that is the rate
+        sheds = self._settings.shedding or self._planning.dry_run  # which reads what a run that sheds would
+        unshed = self._backlog.keeps_all or on_trial or not sheds
         profile = self._planning.controller.profile if calibrated else None
         bounds = most_rows(
             self._graph, profile, rows, self._settings.budget_us, unshed=unshed, largest=self._largest_rows

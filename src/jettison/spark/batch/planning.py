@@ -101,6 +101,8 @@ class Planning:
 
     def restore_before(self, batch: int) -> None:
         """Go on, after a start, where a run without `learn` was before this batch."""
+        if self._settings.learn:  # a plan that is not needed is not read: it may be damaged
+            return
         last = self._parts.checkpoint.plans.read(batch - 1) if batch > 0 else None
         if last is not None and last.network == self._identity:
             self.controller.restore(unresolved(last.plan), last.rows_per_s)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -21,7 +23,8 @@ class MemorySource:
     def __init__(self, spark: SparkSession, schema: str, rows: Iterable[Any] = ()) -> None:
         self._spark = spark
         self._schema = schema
-        self._folder = tempfile.TemporaryDirectory(prefix="jettison-rows-")
+        self._folder = Path(tempfile.mkdtemp(prefix="jettison-rows-"))
+        atexit.register(shutil.rmtree, self._folder, ignore_errors=True)  # a stream may outlive this and its frame
         self._batches = 0
         given = list(rows)
         if given:
@@ -31,7 +34,7 @@ class MemorySource:
     def frame(self) -> DataFrame:
         """The stream, for `jt.start`: a batch for every `add`."""
         stream = self._spark.readStream.schema(self._schema).option("maxFilesPerTrigger", 1)
-        return stream.parquet(self._folder.name)
+        return stream.parquet(str(self._folder))
 
     def add(self, rows: Sequence[Any]) -> None:
         """Let a batch of rows come: tuples in the order of the schema, or dictionaries."""
@@ -40,8 +43,8 @@ class MemorySource:
         except (PySparkException, TypeError, ValueError) as error:
             reason = str(error).splitlines()[0]
             raise StartError(f"rows do not fit the schema {self._schema!r}: {reason}") from None
-        draft = Path(self._folder.name) / f".{self._batches:06}"
+        draft = self._folder / f".{self._batches:06}"
         pq.write_table(table, draft)
         os.utime(draft, (self._batches, self._batches))  # Spark reads files in order of their times
-        draft.rename(Path(self._folder.name) / f"{self._batches:06}.parquet")
+        draft.rename(self._folder / f"{self._batches:06}.parquet")
         self._batches += 1

@@ -30,8 +30,9 @@ _LOOK_EVERY_S = 0.1
 class ToTheEnd:
     """Waits for the end of a query, then lets one more batch run if windows can close, then says that all is done.
 
-    `has_more(batch)` tells whether windows close in that batch, `last_batch` starts it, `done` is called at the end
-    unless the run failed or was stopped.
+    `has_more(batch)` tells whether windows close in that batch, `last_batch` starts it. `done(None)` is called at the
+    end, unless a batch failed or the run was stopped, and `done(error)` when something fails between batches.
+    `starting` is held while the last batch is begun and its query started.
     """
 
     def __init__(
@@ -42,7 +43,8 @@ class ToTheEnd:
         *,
         has_more: Callable[[int], bool],
         last_batch: Callable[[], StreamingQuery],
-        done: Callable[[], None],
+        done: Callable[[BaseException | None], None],
+        starting: threading.RLock,
     ) -> None:
         self._spark = spark
         self._folder = folder
@@ -50,8 +52,8 @@ class ToTheEnd:
         self._has_more = has_more
         self._last_batch = last_batch
         self._done = done
+        self._starting = starting
         self._stopped = False
-        self._failure: BaseException | None = None
         self._finished = threading.Event()
         threading.Thread(target=self._watch, name="jettison-to-the-end", daemon=True).start()
 
@@ -61,8 +63,10 @@ class ToTheEnd:
         return self._finished.is_set()
 
     def stop(self) -> None:
-        """Let no more batch begin."""
+        """Let no more batch begin; returns when none is being started."""
         self._stopped = True
+        with self._starting:
+            pass
 
     def wait(self, timeout_s: float | None, interrupted: threading.Event) -> bool:
         """Wait for the end; False when it did not come within the time, or before somebody `interrupted`."""
@@ -70,23 +74,33 @@ class ToTheEnd:
         while not self._finished.wait(_LOOK_EVERY_S):
             if interrupted.is_set() or (deadline is not None and time.monotonic() >= deadline):
                 return False
-        if self._failure is not None:
-            raise self._failure
         return True
 
     def _watch(self) -> None:
         try:
             wait_for_end(self._spark, self._query, None)
-            if self._goes_on and begin_empty_batch(self._folder, self._has_more):
-                wait_for_end(self._spark, self._last_batch(), None)
+            last = self._begun_last()
+            if last is not None:
+                wait_for_end(self._spark, last, None)
             if self._goes_on:
-                self._done()
+                self._done(None)
         except StreamingQueryException:
             pass  # whoever asks the query hears of it
         except BaseException as error:
-            self._failure = error
+            self._done(error)
         finally:
             self._finished.set()
+
+    def _begun_last(self) -> StreamingQuery | None:
+        """The query of the batch without rows; None where there is none, or the run was stopped before."""
+        with self._starting:  # whoever stops the run finds the query that there is then, and what failed
+            try:
+                if self._goes_on and begin_empty_batch(self._folder, self._has_more):
+                    return self._last_batch()
+            except BaseException as error:
+                self._stopped = True
+                self._done(error)
+            return None
 
     @property
     def _goes_on(self) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from jettison.spark.batch.intake import Intake
 from jettison.spark.batch.parts import RunParts
@@ -27,11 +28,21 @@ class RunQuery:
         self._on_batch = on_batch
         self._available_now = available_now
         self._to_the_end: ToTheEnd | None = None
+        self._starting = threading.RLock()
         self.handle: StreamingQuery | None = None
-        """Spark's handle; None before the start."""
+        """Spark's handle; None while it starts: the first batch may come before it."""
 
-    def start(self, sources: Mapping[str, DataFrame], intake: Intake, done: Callable[[], None]) -> None:
-        """Start it; `done` is called when all data that is there has been worked through."""
+    @property
+    def started(self) -> StreamingQuery:
+        """Spark's handle. Waits while it starts."""
+        with self._starting:
+            assert self.handle is not None
+            return self.handle
+
+    def start(
+        self, sources: Mapping[str, DataFrame], intake: Intake, done: Callable[[BaseException | None], None]
+    ) -> None:
+        """Start it; `done` is called when all data that is there has been worked through, or that has failed."""
         parts = self._parts
         ordered = {source.name: sources[source.name] for source in parts.graph.sources}
         name = query_name(parts.graph.name, [each.name for each in parts.spark.streams.active])
@@ -39,9 +50,8 @@ class RunQuery:
 
         def started(**trigger: Any) -> StreamingQuery:
             writer = stream.writeStream.queryName(name).trigger(**trigger)
-            place = parts.checkpoint.spark_path
-            self.handle = writer.option("checkpointLocation", place).foreachBatch(self._on_batch).start()
-            return self.handle
+            writer = writer.option("checkpointLocation", parts.checkpoint.spark_path).foreachBatch(self._on_batch)
+            return self._begun(writer)
 
         interval = {"processingTime": f"{parts.settings.trigger_ms:.0f} milliseconds"}
         with intake.open(ordered, name):
@@ -54,26 +64,35 @@ class RunQuery:
                 has_more=parts.runner.closes_windows,
                 last_batch=lambda: started(once=True),
                 done=done,
+                starting=self._starting,
             )
+
+    def _begun(self, writer: DataStreamWriter) -> StreamingQuery:
+        with self._starting:
+            before, self.handle = self.handle, None  # a batch must not ask the query before
+            try:
+                self.handle = writer.start()
+            except BaseException:
+                self.handle = before
+                raise
+            return self.handle
 
     @property
     def is_active(self) -> bool:
         """Whether it goes on. Not when its Spark session has ended, or the driver's JVM is gone."""
-        assert self.handle is not None
         if self._to_the_end is not None and not self._to_the_end.finished:
             return session_alive(self._parts.spark)
-        return query_active(self._parts.spark, self.handle)
+        return query_active(self._parts.spark, self.started)
 
     def wait(self, timeout_s: float | None, interrupted: threading.Event) -> bool:
         """Wait for its end; False when it did not come within the time, or before somebody `interrupted`. Raises what
         it failed with."""
         if self._to_the_end is not None and not self._to_the_end.wait(timeout_s, interrupted):
             return False
-        assert self.handle is not None
-        return wait_for_end(self._parts.spark, self.handle, timeout_s, interrupted)
+        return wait_for_end(self._parts.spark, self.started, timeout_s, interrupted)
 
     def begin_no_more(self) -> None:
-        """Let no batch begin after the data that is there."""
+        """Let no batch begin after the data that is there. What has begun by then has its handle."""
         if self._to_the_end is not None:
             self._to_the_end.stop()
 

@@ -74,6 +74,7 @@ class Run:
         self._idle = threading.Condition()
         self._busy = False
         self._closed = False
+        self._closing = threading.RLock()
         self._batch_thread: int | None = None
         self._started_s = time.monotonic()
         self._ended_s: float | None = None
@@ -81,9 +82,9 @@ class Run:
 
     def begin(self, sources: Mapping[str, DataFrame]) -> None:
         """Start the one streaming query."""
-        _log.info(self._query.start_line)
         try:
-            self._query.start(sources, self._intake, self._close)
+            _log.info(self._query.start_line)
+            self._query.start(sources, self._intake, self._worked_through)
         except BaseException as error:
             self._failure = error
             self._close()
@@ -95,8 +96,7 @@ class Run:
     @property
     def query(self) -> StreamingQuery:
         """Spark's handle of the query."""
-        assert self._query.handle is not None
-        return self._query.handle
+        return self._query.started
 
     @property
     def controller(self) -> Controller:
@@ -174,10 +174,10 @@ class Run:
         checkpoint stays in use until it does, or until this process ends.
         """
         self._stopping = True
-        self._query.begin_no_more()
         if threading.get_ident() == self._batch_thread:  # a listener or a sink asks: its own batch must end first
             threading.Thread(target=self.stop, args=(patience_s,), name="jettison-stop", daemon=True).start()
             return
+        self._query.begin_no_more()
         deadline = time.monotonic() + patience_s
         while not self._left and time.monotonic() < deadline and in_trigger(self._spark, self.query):
             time.sleep(0.02)
@@ -200,7 +200,7 @@ class Run:
     def report(self) -> Report:
         """What the run has done so far."""
         seconds = (self._ended_s or time.monotonic()) - self._started_s
-        # as it was obeyed: the loop's own copy may by now have its place on a newer road map
+        # of the last batch that has run: the loop may have decided about the next one by now
         plan = self.history[-1][1] if self.history else self.controller.plan
         found = self.totals.report(seconds, plan, self._planning.infeasible)
         return replace(found, listener_failures=self._views.listeners.failures)
@@ -243,11 +243,20 @@ class Run:
         if broken_off:
             leave_batch(self._spark, self.query)
 
+    def _worked_through(self, error: BaseException | None) -> None:
+        """All data that was there has been worked through, or that has failed between two batches."""
+        if error is not None:
+            self._failure = self._failure or (error if session_alive(self._spark) else self._failures.session_ended())
+        self._close()
+
     def _close(self) -> None:
-        if self._closed:
-            return
-        self._closed = True
-        self._ended_s = time.monotonic()
+        with self._closing:  # whoever comes second finds everything released
+            if not self._closed:
+                self._closed = True
+                self._ended_s = time.monotonic()
+                close_all(self._closing_steps())
+
+    def _closing_steps(self) -> list[Step]:
         steps: list[Step] = [
             ("writing the last line of the log", lambda: _log_end(self.graph.name, self.totals, self._failure)),
             *self._views.closing(),
@@ -256,11 +265,11 @@ class Run:
         steps += [("ending its threads", self._runner.close), ("letting go of the broker", self._parts.reader.close)]
         if session_alive(self._spark):
             steps += [("letting go of a table", frame.unpersist) for frame in self._persisted]
-        close_all([*steps, ("releasing the checkpoint", self._checkpoint.close)])
+        return [*steps, ("releasing the checkpoint", self._checkpoint.close)]
 
     def close_if_abandoned(self) -> None:
         """Release everything if the Spark session has ended and nobody has closed the run since."""
-        if not self._closed and not session_alive(self._spark):
+        if not session_alive(self._spark):
             self._end_without_session()
             self._close()
 

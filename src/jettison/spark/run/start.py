@@ -86,8 +86,9 @@ def start(
         A sink, a Kafka topic, or a function of (DataFrame, batch id), for every output. A parquet folder belongs to
         the run that has written there: with another checkpoint the start is refused (see `jt.parquet`).
     trigger
-        How often a batch begins, such as "1 second". "available now" works through all data that is there, in batches
-        of bounded size, sheds nothing, closes the windows that the watermark allows, and ends.
+        How often a batch begins, such as "1 second". "available now" works through all data that is there, sheds
+        nothing, closes the windows that the watermark allows, and ends; batches of files are bounded by Spark's own
+        `maxFilesPerTrigger` alone.
     checkpoint
         The folder in which the run keeps what it needs to go on after a failure, or `jt.Checkpoint(path, retention)`;
         a temporary folder when left out.

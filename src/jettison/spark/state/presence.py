@@ -138,11 +138,13 @@ class Presence:
 
     def known_in(self, name: str, batch: int) -> bool:
         """Whether what was recorded of an operator after a batch is its own: it was watching then."""
-        return name not in self._entries or self._entries[name].watch.from_batch <= batch
+        entry = self._watching.get(name)
+        return entry.watch.from_batch <= batch if entry is not None else not self._waits(name)
 
     def watched_before(self, name: str, batch: int) -> bool:
         """Whether an operator has kept something in a batch before this one."""
-        return name in self._entries and self._entries[name].watch.from_batch < batch
+        entry = self._watching.get(name)
+        return entry is not None and entry.watch.from_batch < batch
 
     def left_records(self, name: str, batch: int) -> bool:
         """Whether an operator has left a record of every batch that it watched, and of one before this at least.
@@ -153,7 +155,8 @@ class Presence:
         return self.watched_before(name, batch) and (before is None or before.code is not None)
 
     def watch(self, name: str) -> Watch:
-        return self._entries[name].watch if name in self._entries else Watch()
+        entry = self._watching.get(name)
+        return Watch() if entry is None else entry.watch
 
     def whole_after_us(self, name: str) -> float:
         """The event time after which the results of an aggregate are whole."""
@@ -183,6 +186,15 @@ class Presence:
             self._entries |= settled
             self._after_us = None
             self._write(self._entries)
+
+    @property
+    def _watching(self) -> Mapping[str, Entry]:
+        """Who watches; before the first batch of a run, those that go on with what they have."""
+        return self._entries if self._begun else self._kept()
+
+    def _waits(self, name: str) -> bool:
+        """Whether an operator begins with the first batch of this run, which has not come yet."""
+        return not self._begun and name in self._lineage
 
     def _kept(self) -> dict[str, Entry]:
         """Operators that go on with what they have."""

@@ -62,15 +62,20 @@ class SliceState:
         """How far aggregates have got before a batch."""
         if self.presence is not None:
             self.presence.begin(batch)
+        return self._marks(batch)
+
+    def _marks(self, batch: int) -> BatchMarks:
         records = [self.base(name, batch) for name in self.shapes]
         known = {name: mark for record in records if record for name, mark in record.marks.items()}
         return BatchMarks(self.graph, {**self._first_marks(), **known})
 
     def closes(self, batch: int) -> bool:
-        """Whether windows close in a batch, whatever comes in."""
-        marks = self.marks(batch)
+        """Whether windows close in a batch, whatever comes in. To ask changes nothing in the checkpoint, also where no
+        batch has run yet."""
+        marks = self._marks(batch)
         records = [record for name in self.shapes if (record := self.base(name, batch)) is not None]
-        return any(marks.may_close(name, part.from_us) for each in records for part in each.parts for name in part.of)
+        parts = [part for each in records for part in each.parts]
+        return any(marks.may_close(name, part.from_us) for part in parts for name in part.of)
 
     def base(self, name: str, batch: int) -> SliceRecord | None:
         """What a batch goes on from: the record of a group before it, without what aggregates kept that are declared no
