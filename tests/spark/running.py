@@ -23,6 +23,7 @@ from jettison.plan.plan import Plan
 from jettison.plan.problem import Problem
 from jettison.plan.refine.context import Context
 from jettison.plan.refine.refinements import FINISHING, refine
+from jettison.plan.windows.group_gaps import named_groups
 from jettison.spark.checkpoint.logs import Ledger, Logged, PlanLog
 from jettison.spark.checkpoint.small_files import LocalFolder
 from jettison.spark.compile.drops import identity_of, keeps
@@ -67,7 +68,8 @@ def forced(asking: Callable[[Controller], Plan]) -> Callable[..., Plan]:
 
     def decide(controller: Controller, rows: Mapping[str, int], *_: object, **known: Any) -> Plan:
         problem = Problem(controller.graph, controller.profile, rows, 0.0)
-        context = Context(problem, rows, marks=known.get("marks"), fates=controller.fates)
+        named = named_groups(controller.graph)
+        context = Context(problem, rows, marks=known.get("marks"), fates=controller.fates, named=named)
         plan, _steps = refine(asking(controller), context, FINISHING)
         controller.resume(plan)
         return plan
