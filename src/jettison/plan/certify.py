@@ -15,7 +15,9 @@ from jettison.network.graph import Graph
 from jettison.plan.drops.kind import PassShare, pass_shares
 from jettison.plan.drops.semantic import Semantic
 from jettison.plan.floors import below_floor, floors
+from jettison.plan.placement.join_keys import joins_below
 from jettison.plan.placement.locations import drop_arcs
+from jettison.plan.placement.strata import estimates_below
 from jettison.plan.plan import Plan
 from jettison.plan.problem import Problem
 from jettison.plan.refine.staleness import Fresh, fresh_shares, left_when_fresh, saved_by_stale_us
@@ -29,6 +31,8 @@ from jettison.statistics.spread import flows_by_value
 Vector = npt.NDArray[np.float64]
 
 _TOLERANCE = 1e-6
+_LEAST_KEEP = 2.0**-20
+"""Shares are judged by in whole parts of this."""
 
 
 def kept_flows(problem: Problem, plan: Plan) -> dict[str, Vector]:
@@ -200,6 +204,13 @@ def _check_judged(problem: Problem, plan: Plan, arc: str) -> None:
     for column in drop.reads:
         if known is not None and column.lower() not in known:
             raise PlanError(f"the drop on arc {arc!r} reads column {column!r}, which is not there.")
+    if estimates_below(problem.graph, arc) and (drop.judges not in ("chance", "group") or drop.keep < _LEAST_KEEP):
+        raise PlanError(
+            f"the drop on arc {arc!r} stands above estimates, where a row that is kept stands for others: drop by "
+            f"chance or by group, and keep {_LEAST_KEEP:g} or more."
+        )
+    if joins_below(problem.graph, arc) and drop.judges == "chance":
+        raise PlanError(f"the drop on arc {arc!r} stands above a join of streams: drop whole keys (ByKey).")
     if not isinstance(drop, Semantic):
         return
     at = problem.graph.tracks.at(arc)
