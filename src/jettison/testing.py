@@ -95,14 +95,15 @@ def run_rows(
     """Run a network on these rows, nothing shed, to the end; the rows of every output.
 
     `rows` has, by source, tuples in the order of its schema, or dictionaries; where the source has a payload, tuples of
-    one text. Windows that the watermark has passed are
-    closed, those after it are not. `options` are others of `jt.start`, such as `tables`.
+    one text. Windows that the watermark has passed are closed, those after it are not. `options` are others of `jt.start`, such as `tables`.
     """
     from jettison.spark.run.session import local_session
     from jettison.spark.run.start import start
     from jettison.spark.write.sinks import memory
 
     graph = network.graph
+    if taken := sorted({"sources", "sinks"} & options.keys()):
+        raise StartError(f"run_rows has its own {taken[0]}: leave {taken[0]}= out, or use jt.start.")
     missing = [source.name for source in graph.sources if source.name not in rows]
     if missing:
         raise StartError(f"run_rows: there are no rows for source {missing[0]!r}: give [] where none come.")

@@ -69,7 +69,7 @@ def opened(
     session = next((frame.sparkSession for frame in frames.values()), spark) or SparkSession.getActiveSession()
     refuse_connect({"the active session": session})
     if session is None:
-        raise StartError("there is no Spark session: make one first, such as jt.local_session(kafka=True).")
+        raise StartError("there is no Spark session: make one first, such as jt.local_session().")
     for source in graph.sources:
         if source.kafka is not None and source.name not in frames:
             frames[source.name] = read_stream(session, source.kafka)
