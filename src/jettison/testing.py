@@ -95,7 +95,8 @@ def run_rows(
     """Run a network on these rows, nothing shed, to the end; the rows of every output.
 
     `rows` has, by source, tuples in the order of its schema, or dictionaries; where the source has a payload, tuples of
-    one text. Windows that the watermark has passed are closed, those after it are not. `options` are others of `jt.start`, such as `tables`.
+    one text. Windows that the watermark has passed are closed, those after it are not. `options` are others of
+    `jt.start`, such as `tables`.
     """
     from jettison.spark.run.session import local_session
     from jettison.spark.run.start import start

@@ -15,7 +15,6 @@ from jettison.network.graph import Graph
 from jettison.plan.drops.kind import PassShare, pass_shares
 from jettison.plan.drops.semantic import Semantic
 from jettison.plan.floors import below_floor, floors
-from jettison.plan.placement.join_keys import joins_below
 from jettison.plan.placement.locations import drop_arcs
 from jettison.plan.placement.strata import estimates_below
 from jettison.plan.plan import Plan
@@ -209,8 +208,6 @@ def _check_judged(problem: Problem, plan: Plan, arc: str) -> None:
             f"the drop on arc {arc!r} stands above estimates, where a row that is kept stands for others: drop by "
             f"chance or by group, and keep {_LEAST_KEEP:g} or more."
         )
-    if joins_below(problem.graph, arc) and drop.judges == "chance":
-        raise PlanError(f"the drop on arc {arc!r} stands above a join of streams: drop whole keys (ByKey).")
     if not isinstance(drop, Semantic):
         return
     at = problem.graph.tracks.at(arc)

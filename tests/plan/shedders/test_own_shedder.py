@@ -239,24 +239,21 @@ def test_drops_that_do_not_do_what_they_say_are_refused() -> None:
         assert [type(each) for each in plan.drops.values()] == [Random], "a safe plan"
 
 
-def test_drops_above_estimates_and_joins_are_those_that_keep_results_right() -> None:
+def test_drops_above_estimates_are_those_that_keep_results_right() -> None:
     """Rows that a drop by key left had no weight: counts were a quarter of the truth, and said to be exact."""
-    net = Network("both")
+    net = Network("estimated")
     schema = "id long, at timestamp, x double"
-    left, right = (net.source(name, schema, event_time="at", id=["id"]) for name in ("left", "right"))
-    left.join(right.select("id", "x AS y"), on="id", within="1 second", name="j").output("pairs")
     rows = net.source("rows", schema, event_time="at", id=["id"])
     rows.window("1 minute").agg(n="count(*)", name="busy").output("n", qos=QoS(on_loss="estimate"))
     wrong: dict[str, tuple[str, Drop]] = {
         "stands above estimates": ("rows", ByKey(("id",), 0.25, "x")),
         "keep 9.53674e-07 or more": ("rows", Random(1e-9)),
-        "stands above a join of streams": ("left", Random(0.3)),
     }
     costs = Profile(dict.fromkeys(net.graph.by_name, 5.0), {}, fixed_ms=100.0)
     for text, (arc, drop) in wrong.items():
         given = Answers(lambda problem, arc=arc, drop=drop: Plan({arc: drop}, "overload"))
         loop = Controller(net.graph, Settings(1000.0, shedder=given), costs)
-        loop.decide({"left": 100_000, "right": 100_000, "rows": 200_000}, 0.0)
+        loop.decide({"rows": 400_000}, 0.0)
         assert text in (loop.refused or "")
 
 
