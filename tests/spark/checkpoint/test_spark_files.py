@@ -8,7 +8,7 @@ import pytest
 
 from jettison.errors import CheckpointError
 from jettison.plan.plan import Plan
-from jettison.spark.checkpoint.logs import Logged, PlanLog
+from jettison.spark.checkpoint.logs import Ledger, Logged, PlanLog
 from jettison.spark.checkpoint.lost_state import check_offsets_are_there, check_state_is_there
 from jettison.spark.checkpoint.small_files import LocalFolder
 from jettison.spark.checkpoint.spark_files import check_spark_files
@@ -84,13 +84,11 @@ def test_trust_14_state_that_is_gone_as_a_whole_is_refused(folder: LocalFolder, 
 
 def test_trust_14_offsets_that_are_gone_are_refused(folder: LocalFolder, tmp_path: Path) -> None:
     """A run without state began at batch 0 again, in folders that had results."""
-    plans = PlanLog(LocalFolder(tmp_path))
-    check_offsets_are_there(plans, folder)  # nothing was planned
+    ledger = Ledger(LocalFolder(tmp_path))
+    check_offsets_are_there(ledger, folder)  # nothing has run
     newest = 7
-    plans.write(Logged(newest, Plan(), Records({"trips": 10})))
-    check_offsets_are_there(plans, folder)
+    ledger.write(newest, [])
+    check_offsets_are_there(ledger, folder)
     (tmp_path / "offsets" / str(newest)).unlink()
-    with pytest.raises(
-        CheckpointError, match=f"batch {newest} was planned, and Spark's offsets .*/offsets/{newest} are"
-    ):
-        check_offsets_are_there(plans, folder)
+    with pytest.raises(CheckpointError, match=f"batch {newest} has run, and Spark's offsets .*/offsets/{newest} are"):
+        check_offsets_are_there(ledger, folder)

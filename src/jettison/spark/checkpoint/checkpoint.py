@@ -69,7 +69,7 @@ class Checkpoint:
             self._begun = max((int(name) for name in self.spark_folder.names("offsets") if name.isdigit()), default=-1)
             self._claim(graph)
             check_spark_files(self.spark_folder)
-            check_offsets_are_there(self.plans, self.spark_folder)
+            check_offsets_are_there(self.ledger, self.spark_folder)
             check_state_is_there(self.plans, self.spark_folder, self.state_folder)
         except OSError as error:  # such as a full disk
             self.close()

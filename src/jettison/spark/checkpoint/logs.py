@@ -97,10 +97,6 @@ class PlanLog:
     def batches(self) -> list[int]:
         return self.files.batches()
 
-    def newest(self) -> int | None:
-        """The newest batch that was planned."""
-        return self.files.newest()
-
 
 class Ledger:
     """What was shed, where, when and why: rows of (batch, arc, rows_in, rows_shed, reason, plan_row), and in a dry run

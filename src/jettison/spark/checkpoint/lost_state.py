@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from jettison.errors import CheckpointError
-from jettison.spark.checkpoint.logs import PlanLog
+from jettison.spark.checkpoint.logs import Ledger, PlanLog
 from jettison.spark.checkpoint.small_files import Folder
 
 
-def check_offsets_are_there(plans: PlanLog, spark_folder: Folder) -> None:
-    """Refuse a checkpoint with the plan of a batch whose offsets are gone: Spark writes these before it is planned."""
-    planned = plans.newest()
+def check_offsets_are_there(ledger: Ledger, spark_folder: Folder) -> None:
+    """Refuse a checkpoint with the ledger of a batch whose offsets are gone: Spark writes these before it runs."""
+    ended = ledger.files.newest()
     newest = max((int(name) for name in spark_folder.names("offsets") if name.isdigit()), default=-1)
-    if planned is not None and planned > newest:
+    if ended is not None and ended > newest:
         raise CheckpointError(
-            f"checkpoint: batch {planned} was planned, and Spark's offsets {spark_folder.path}/offsets/{planned} are "
+            f"checkpoint: batch {ended} has run, and Spark's offsets {spark_folder.path}/offsets/{ended} are "
             f"gone: Spark would read other rows as that batch, and they would replace what it has written. Restore the "
             f"folder from a copy, or start with a new checkpoint and new folders for results."
         )
