@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import shutil
 from pathlib import Path
 
@@ -48,6 +49,7 @@ def test_trust_14_what_is_gone_of_a_checkpoint_and_of_its_input(
         columns = {"trip": list(trip), "at": [1_000_000 * each for each in trip], "zone": [each % 3 for each in trip]}
         types = pa.schema([("trip", pa.int64()), ("at", pa.timestamp("us", "UTC")), ("zone", pa.int32())])
         pq.write_table(pa.table(columns, types), folder / f"{number}.parquet")
+        os.utime(folder / f"{number}.parquet", (1e9 + number, 1e9 + number))  # files are read in this order
     running.ended(started(spark, folder, checkpoint, MemorySink()), 2 * ROWS)
 
     for gone in ("state", "spark/offsets/0", "spark/sources/0/1"):
