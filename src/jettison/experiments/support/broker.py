@@ -59,6 +59,16 @@ def jars() -> list[Path]:
     )
 
 
+def cluster_id(random: uuid.UUID) -> str:
+    """The name of a new cluster, in Kafka's letters. It never begins with a dash, which would read as an option.
+
+    >>> cluster_id(uuid.UUID("fbffffff-ffff-4fff-bfff-ffffffffffff"))
+    'A_______T_-__________w'
+    """
+    text = base64.urlsafe_b64encode(random.bytes).decode().rstrip("=")
+    return "A" + text[1:] if text.startswith("-") else text
+
+
 class Broker:
     """A broker in `folder`; as a context manager it is started, and stopped at the end."""
 
@@ -104,8 +114,8 @@ class Broker:
         self._folder.mkdir(parents=True, exist_ok=True)
         places = {"host": HOST, "port": self.port, "controller": free_ports(1)[0], "data": self._data}
         self._settings.write_text(_SETTINGS.format(**places))
-        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        if self._java("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self._settings)).wait() != 0:
+        named = f"--cluster-id={cluster_id(uuid.uuid4())}"
+        if self._java("kafka.tools.StorageTool", "format", named, "-c", str(self._settings)).wait() != 0:
             raise StartError(f"the Kafka broker cannot use {self._folder}: {self._reason()}")
 
     def _run(self) -> None:
