@@ -105,6 +105,22 @@ WRONG: dict[str, tuple[Callable[..., Any], str]] = {
     "schema list": (lambda: source("t", ["a"]), r"source 't': schema is \['a'\]"),
     "schema dict": (lambda: source("t", {"a": "int"}), r"source 't': schema is \{'a': 'int'\}"),
     "schema empty": (lambda: source("t", ""), r"source 't': schema is ''"),
+    "schema type": (
+        lambda: source("t", "trip lng"),
+        r"source 't': column 'trip' has the unknown type 'lng' \(did you mean 'long'\?\): use one of Spark's, such as",
+    ),
+    "schema type inside": (
+        lambda: source("t", "a array<struct<x: int, y: map<string, quaternion>>>"),
+        r"source 't': column 'a' has the unknown type 'quaternion': use one of Spark's",
+    ),
+    "topic type": (
+        lambda: source("t", jt.kafka("a:1", "t", schema="a numbr")),
+        r"source 't': column 'a' has the unknown type 'numbr'",
+    ),
+    "own unknown type": (
+        lambda: jt.whole_window(len, columns="a", type="array<flot>"),
+        r"whole_window\(\): type='array<flot>' has the unknown type 'flot' \(did you mean 'float'\?\)",
+    ),
     "schema twice": (lambda: source("t", "a int, A long"), r"source 't': column 'A' stands twice"),
     "id 5": (lambda: source("t", SCHEMA, id=5), r"source 't': id is 5: give names of columns"),
     "id [None]": (lambda: source("t", SCHEMA, id=[None]), r"source 't': id has None: give names"),
@@ -272,6 +288,22 @@ WRONG: dict[str, tuple[Callable[..., Any], str]] = {
     "network name": (lambda: jt.Network("n").sorce("t", SCHEMA), r"network 'n' has no 'sorce' \(did you mean 'source'"),
     "article": (lambda: source("t", "a int", event_time="a"), r"event_time 'a' is an int, not a timestamp"),
     "two of a name": (lambda: twice_named(), r"two operators are called 'x' \(an output and a union\)"),
+    # filters that are not boolean
+    "where sum": (
+        lambda: trips().where("fare + 1"),
+        r"where 'where1': 'fare \+ 1' is not boolean: say when a row is kept",
+    ),
+    "where number": (lambda: trips().where("1"), r"where 'where1': '1' is not boolean: .* such as 'fare > 0'"),
+    "where text": (lambda: trips().where("'true'"), r"where 'where1': .* is not boolean"),
+    "where cast": (lambda: trips().where("(fare::int)"), r"where 'where1': '\(fare::int\)' is not boolean"),
+    "where column": (
+        lambda: trips().select("zone", "Fare AS price").where("price"),
+        r"where 'where1': 'price' is not boolean \(it is a double\): say when",
+    ),
+    "yaml where": (
+        lambda: yaml("{x: {where: a * 2, of: trips}}", "{o: {of: x}}"),
+        r"where 'x': 'a \* 2' is not boolean",
+    ),
     # what `jettison check` looks at beyond declaring
     "sql operator": (lambda: checked("fare >> > 0"), r"where 'paid': 'fare >> > 0' cannot be read as SQL: "),
     "sql bracket": (lambda: checked("(fare > 0"), r"where 'paid': '\(fare > 0' cannot be read as SQL: Expecting \)"),
@@ -307,8 +339,15 @@ def test_trust_25_wrong_things_end_in_one_line_of_ours(name: str, tmp_path: Path
 
 def test_trust_25_what_is_right_passes_the_checks() -> None:
     stream = trips()
-    for text in ("fare > 0", "zone IN (1, 2) AND NOT isnan(fare)", "exists(array(zone), z -> z > 1)", "fare::int = 1"):
+    for text in (
+        *("fare > 0", "zone IN (1, 2) AND NOT isnan(fare)", "exists(array(zone), z -> z > 1)", "fare::int = 1", "true"),
+        *("fare::boolean", "NULL", "(zone & 1) = 1", "fare BETWEEN 1 + 1 AND 5", "CASE WHEN fare > 0 THEN true END"),
+        *("array_contains(array(zone), 1)", "try_cast(fare AS boolean)", "! isnan(fare)", "coalesce(fare > 0, false)"),
+    ):
         stream.where(text).output(f"out{len(stream._network.graph.outputs)}")
+    flagged = jt.Network("n").source("t", "ok boolean, deep struct<ok: boolean>, x int").with_columns({"x": "x > 1"})
+    for text in ("ok", "(OK)", "NOT ok", "deep.ok", "x"):
+        flagged.where(text)
     stream.window("1 minute").agg(a="sum(IF(fare > 1, fare, 0))", b="percentile_approx(fare, array(0.5))").output("w")
     check_sql(stream._network.graph)
     check_imports(stream._network.graph)

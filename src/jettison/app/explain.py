@@ -14,7 +14,7 @@ from jettison.app.situation import Situation, find_modules_here, load_spec, read
 from jettison.network.arc import arc_name
 from jettison.network.graph import Graph
 from jettison.network.render import as_mermaid, as_text
-from jettison.network.soundness import check_imports, check_sql, check_types
+from jettison.network.soundness import check_imports, check_sql
 from jettison.plan.floors import floors, plan_accuracies
 from jettison.spec.profile_section import read_profile
 from jettison.spec.run_section import read_places
@@ -28,7 +28,6 @@ def check(spec: SpecPath) -> None:
     jettison check examples/taxi.yaml
     """
     read, graph = load_spec(spec)
-    check_types(graph)
     check_sql(graph)
     find_modules_here()
     check_imports(graph)

@@ -29,6 +29,7 @@ from jettison.network.operators import (
     Select,
     Source,
     StreamJoin,
+    Where,
     WithColumns,
     kind_of,
 )
@@ -76,6 +77,7 @@ class Graph:
         _ = self.columns
         if any(isinstance(operator, Output) and operator.qos.value is not None for operator in self.operators):
             _ = self.tracks
+        self._check_filters()
         self._check_times()
         self._check_gaps()
 
@@ -188,6 +190,13 @@ class Graph:
             found.add(operator.name)
             waiting += operator.inputs
         return tuple(source for source in self.sources if source.name in found)
+
+    def _check_filters(self) -> None:
+        from jettison.network.columns.filters import check_filter  # it follows columns through graphs
+
+        for operator in self.operators:
+            if isinstance(operator, Where):
+                check_filter(self, operator)
 
     def _check_times(self) -> None:
         timed: tuple[StreamJoin | Aggregate, ...] = (*self.stream_joins, *self.aggregates)

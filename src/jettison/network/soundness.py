@@ -5,12 +5,10 @@ Declaring leaves both alone: Spark's SQL may be newer than the reader here, and 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from jettison.errors import NetworkError
 from jettison.network.columns.expressions import Expression, aggregates_in, syntax_fault
-from jettison.network.columns.words import meant
 from jettison.network.graph import Graph
 from jettison.network.import_paths import imported
 from jettison.network.operators import Aggregate, Apply, CountAggregate, Operator, Where, computed, kind_of
@@ -31,29 +29,6 @@ def check_sql(graph: Graph) -> None:
                 f"{element}: {found[0]!r} in {_shown(operator.predicate)} needs many rows, a filter sees one: "
                 f"put .window(...).agg(...) before it."
             )
-
-
-_TYPES = (
-    *("boolean", "tinyint", "byte", "smallint", "short", "int", "integer", "bigint", "long", "float", "real", "double"),
-    *("decimal", "dec", "numeric", "string", "char", "character", "varchar", "binary", "date", "timestamp", "array"),
-    *("timestamp_ntz", "timestamp_ltz", "interval", "map", "struct", "variant", "void"),
-)
-
-
-def check_types(graph: Graph) -> None:
-    """Raise for a column whose type is nearly, but not quite, one of Spark's: others may be new in it.
-
-    >>> from jettison.network import Network
-    >>> net = Network("n"); _ = net.source("s", "a integr").output("o"); check_types(net.graph)
-    Traceback (most recent call last):
-    jettison.errors.NetworkError: source 's': column 'a' has the unknown type 'integr' (did you mean 'integer'?).
-    """
-    for source in graph.sources:
-        for name, kind in source.schema:
-            word = re.match(r"\w*", kind)
-            given = word[0].lower() if word else ""
-            if given not in _TYPES and (near := meant(given, _TYPES)):
-                raise NetworkError(f"source {source.name!r}: column {name!r} has the unknown type {given!r}{near}.")
 
 
 def check_imports(graph: Graph) -> None:

@@ -30,6 +30,9 @@ pytestmark = pytest.mark.core
         ("`a,b` int", [("a,b", "int")]),
         ("a int COMMENT 'first, best', b int", [("a", None), ("b", "int")]),
         ("größe double", [("größe", "double")]),
+        ("a TIMESTAMP_NTZ, b interval day to second, c time(6), d geometry(4326)", [(each, None) for each in "abcd"]),
+        ("a struct<`x, y` int NOT NULL COMMENT 'a, b', z: array<long>>, b struct<>", [("a", None), ("b", "struct<>")]),
+        ("a string COLLATE UTF8_LCASE, b variant, c void", [("a", None), ("b", "variant"), ("c", "void")]),
     ],
 )
 def test_names_and_types(ddl: str, expected: list[tuple[str, str | None]]) -> None:
@@ -49,6 +52,28 @@ def test_a_column_that_stands_twice_is_refused(ddl: str) -> None:
     """Spark ignores case: a and A are the same column to it."""
     with pytest.raises(NetworkError, match=r"source 's': column '[aA]' stands twice"):
         parse_schema(ddl, "source 's'")
+
+
+def test_every_type_of_pyspark_is_one_of_ours() -> None:
+    from pyspark.sql import types
+
+    abstract = {
+        "data",
+        "atomic",
+        "numeric",
+        "integral",
+        "fractional",
+        "datetime",
+        "anytime",
+        "spatial",
+        "userdefinedtype",
+    }
+    kinds = [each for each in vars(types).values() if isinstance(each, type) and issubclass(each, types.DataType)]
+    words = {each.typeName() for each in kinds if each is not types.StructField} - abstract
+    intervals = {word for word in words if "interval" in word}  # in DDL: interval day to second, and the like
+    assert len(words - intervals) > 15
+    for word in words - intervals:
+        assert parse_schema(f"a {word}", "source 's'") == (("a", word),)
 
 
 def test_jettisons_own_prefix_is_refused() -> None:

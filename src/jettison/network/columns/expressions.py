@@ -26,6 +26,11 @@ _STATEMENT_WORDS = frozenset(
     }
 )
 """Words that begin statements and clauses: inside an expression they can only be names."""
+_NEVER_BOOLEAN = (
+    *(sql.Add, sql.Sub, sql.Mul, sql.Div, sql.IntDiv, sql.Mod, sql.Neg, sql.DPipe, sql.Literal, sql.Interval),
+    *(sql.BitwiseAnd, sql.BitwiseOr, sql.BitwiseXor, sql.BitwiseNot, sql.BitwiseLeftShift, sql.BitwiseRightShift),
+)
+"""Operators and literals that give numbers, texts or times."""
 _TEXT = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
 _GENERATOR = re.compile(r"\b((pos)?explode|inline|stack)(_outer)?\s*\(", re.IGNORECASE)
 
@@ -166,6 +171,31 @@ def passed_column(expression: Expression) -> str | None:
     if isinstance(inner, sql.Column) and len(inner.parts) == 1 and not isinstance(inner.this, sql.Star):
         return str(inner.name)
     return None
+
+
+def column_alone(expression: Expression) -> str | None:
+    """The column that an expression is, in brackets or not; None where it is anything else.
+
+    >>> column_alone("(fare)"), column_alone("fare > 0"), column_alone("trip.fare")
+    ('fare', None, None)
+    """
+    tree = _parse(expression) if isinstance(expression, str) else None
+    inner = None if tree is None else tree.unnest()
+    alone = isinstance(inner, sql.Column) and len(inner.parts) == 1 and not isinstance(inner.this, sql.Star)
+    return inner.name if alone and inner is not None else None
+
+
+def is_computed_value(expression: Expression) -> bool:
+    """Whether an expression is a number, a text or another value that cannot be true or false.
+
+    >>> [is_computed_value(text) for text in ("fare + 1", "'a'", "fare::int", "fare + 1 > 2", "isnan(fare)")]
+    [True, True, True, False, False]
+    """
+    tree = _parse(expression) if isinstance(expression, str) else None
+    inner = None if tree is None else tree.unnest()
+    if isinstance(inner, sql.Cast):
+        return not inner.to.is_type(sql.DataType.Type.BOOLEAN, sql.DataType.Type.UNKNOWN)
+    return isinstance(inner, _NEVER_BOOLEAN)
 
 
 def is_whole_star(expression: Expression) -> bool:

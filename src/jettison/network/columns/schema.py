@@ -6,12 +6,11 @@ import re
 from collections.abc import Iterable
 
 from jettison.errors import NetworkError
+from jettison.network.columns.types import split_outside_brackets, unknown_type
 
 Column = tuple[str, str]
 
-_QUOTED = r"`(?:[^`]|``)*`|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 _PLAIN = re.compile(r"\w+")
-_PIECE = re.compile(f"{_QUOTED}|.", re.DOTALL)
 _COLUMN = re.compile(r"(`(?:[^`]|``)+`|[^\s:`]+)(?:\s*:\s*|\s+)([^\s:].*)", re.DOTALL)
 
 
@@ -26,13 +25,17 @@ def parse_schema(ddl: str, element: str) -> tuple[Column, ...]:
     columns: list[Column] = []
     if not isinstance(ddl, str):
         raise NetworkError(f'{element}: schema is {ddl!r}: give a text, such as "trip long, fare double".')
-    for part in _split(ddl):
+    for part in split_outside_brackets(ddl):
         found = _COLUMN.fullmatch(part.strip())
         if found is None:
             raise NetworkError(f'{element}: schema part {part.strip()!r} is not "name type", such as "fare double".')
         name, kind = found.groups()
         if name.startswith("`"):
             name = name[1:-1].replace("``", "`")
+        if (fault := unknown_type(kind)) is not None:
+            raise NetworkError(
+                f"{element}: column {name!r} has {fault}: use one of Spark's, such as long, double, string or timestamp."
+            )
         columns.append((name, " ".join(line.strip() for line in kind.splitlines())))
     check_names(element, [name for name, _ in columns])
     return tuple(columns)
@@ -65,15 +68,3 @@ def check_names(element: str, names: Iterable[str]) -> None:
         if name.lower().startswith("_jt_"):
             raise NetworkError(f"{element}: column {name!r} begins with _jt_, which Jettison keeps for itself.")
         seen.add(name.lower())
-
-
-def _split(ddl: str) -> list[str]:
-    """Parts between the commas that stand in no brackets and no quotes."""
-    parts, depth = [""], 0
-    for piece in _PIECE.findall(ddl):
-        depth += (piece in "<(") - (piece in ">)")
-        if piece == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += piece
-    return parts

@@ -13,6 +13,7 @@ from typing import Any
 
 from jettison.errors import NetworkError, StartError
 from jettison.network.calls import checked_call
+from jettison.network.columns.types import unknown_type
 from jettison.network.import_paths import Imported, imported
 from jettison.network.windows.value_encoding import encode
 
@@ -230,3 +231,5 @@ def _check(word: str, columns: tuple[str, ...], type: object) -> None:
         raise NetworkError(f"{word}(): `columns` names a column twice ({', '.join(columns)}): name each once.")
     if not isinstance(type, str) or not type.strip():
         raise NetworkError(f"{word}(): type={type!r} is not a type of Spark, such as 'double' or 'array<int>'.")
+    if (fault := unknown_type(type)) is not None:
+        raise NetworkError(f"{word}(): type={type!r} has {fault}: use one of Spark's, such as double or array<int>.")
