@@ -19,6 +19,7 @@ from jettison.errors import (
     SinkError,
     SourceError,
     StartError,
+    UnknownNameError,
 )
 from jettison.network import Graph, Network, QoS, Stream, Value
 from jettison.network.columns.words import meant
@@ -74,6 +75,7 @@ __all__ = [
     "SourceError",
     "StartError",
     "Stream",
+    "UnknownNameError",
     "Value",
     "aggregate",
     "console",

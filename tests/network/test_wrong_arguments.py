@@ -296,7 +296,7 @@ WRONG: dict[str, tuple[Callable[..., Any], str]] = {
     "where number": (lambda: trips().where("1"), r"where 'where1': '1' is not boolean: .* such as 'fare > 0'"),
     "where text": (lambda: trips().where("'true'"), r"where 'where1': .* is not boolean"),
     "where cast": (lambda: trips().where("(fare::int)"), r"where 'where1': '\(fare::int\)' is not boolean"),
-    "where column": (
+    "where a column": (
         lambda: trips().select("zone", "Fare AS price").where("price"),
         r"where 'where1': 'price' is not boolean \(it is a double\): say when",
     ),

@@ -39,7 +39,7 @@ def _in_our_tone(message: str) -> str:
 
 
 class OneLineFaults(TyperGroup):
-    """One line on stderr; exit code 1 for a fault in a file or a run, 2 for a command that cannot be meant."""
+    """One line on stderr; exit code 1 for a fault in a file or a run, 2 for wrong arguments."""
 
     def main(self, *args: Any, **settings: Any) -> NoReturn:
         try:

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
+from jettison.app.arguments import make_folder
 from jettison.app.logs import Quiet, Verbose, show_log
 from jettison.app.screen import err, fault, first_line, number, out, plain_table
-from jettison.errors import StartError
 from jettison.experiments import harness
 from jettison.experiments.harness import Experiment, Result
 from jettison.network.columns.words import meant
@@ -34,7 +35,10 @@ def run(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="A name from `jettison experiment list`.")] = None,
     all_: Annotated[bool, typer.Option("--all", help="Run all experiments, one after another.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="Run the short form, which the test suite uses.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON, as the last line.")] = False,
+    json: Annotated[
+        bool,
+        typer.Option("--json", help="Print JSON alone, a line for each result."),
+    ] = False,
     folder: Annotated[
         Path, typer.Option("--out", metavar="DIR", help="The folder for the CSV and the picture.")
     ] = Path("out/experiments"),
@@ -52,12 +56,13 @@ def run(
     # experiments say themselves how far they are: of their runs only what goes wrong, unless asked for
     show_log(verbose=verbose, quiet=quiet, live=True)
     chosen = harness.EXPERIMENTS if name is None else (_known(name),)
-    _make_folder(folder)
-    results = [_run(each, quick, folder, keep_going=all_, quiet=quiet) for each in chosen]
+    make_folder(folder)
+    screen = err if json else out
+    results = [_run(each, quick, folder, screen, keep_going=all_, quiet=quiet) for each in chosen]
     found = [result for result in results if result is not None]
     if len(results) > 1:
         good = sum(result.passed for result in found)
-        typer.echo(f"{good} of {len(results)} experiments passed")
+        typer.echo(f"{good} of {len(results)} experiments passed", err=json)
     if json:
         for result in found:
             typer.echo(result.to_json())
@@ -70,20 +75,14 @@ def _known(name: str) -> Experiment:
     if found is None:
         known = ", ".join(each.name for each in harness.EXPERIMENTS)
         near = meant(name, [each.name for each in harness.EXPERIMENTS])
-        raise StartError(f"there is no experiment {name!r}{near}: choose one of {known}.")
+        raise typer.BadParameter(f"there is no experiment {name!r}{near}: choose one of {known}.")
     return found
 
 
-def _make_folder(folder: Path) -> None:
-    """Now, not after minutes of work."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StartError(f"--out {str(folder)!r} is no folder to write into: {error.strerror}.") from error
-
-
-def _run(each: Experiment, quick: bool, folder: Path, *, keep_going: bool, quiet: bool) -> Result | None:
-    """One experiment, shown and saved; None when it broke off and others are to follow."""
+def _run(
+    each: Experiment, quick: bool, folder: Path, screen: Console, *, keep_going: bool, quiet: bool
+) -> Result | None:
+    """One experiment, shown on `screen` and saved; None when it broke off and others are to follow."""
     with nullcontext() if quiet else err.status(f"{each.name} is running") as status:
 
         def say(message: str) -> None:
@@ -98,13 +97,13 @@ def _run(each: Experiment, quick: bool, folder: Path, *, keep_going: bool, quiet
                 raise
             fault(f"{each.name} broke off: {type(error).__name__}: {first_line(error)}")
             return None
-    _show(result)
+    _show(result, screen)
     for path in harness.save(result, folder):
-        typer.echo(f"wrote {path}")
+        typer.echo(f"wrote {path}", err=screen.stderr)
     return result
 
 
-def _show(result: Result) -> None:
+def _show(result: Result, screen: Console) -> None:
     metrics = plain_table(title=result.name)
     metrics.add_column("metric", overflow="fold")
     metrics.add_column("value", justify="right", no_wrap=True)
@@ -117,4 +116,4 @@ def _show(result: Result) -> None:
         checks.add_row(claim, "pass" if holds else "FAIL", style="" if holds else "bold red")
     for table in (metrics, checks):
         if table.row_count:
-            out.print(table)
+            screen.print(table)

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from jettison.app.plan import Headroom, Rates, SpecPath
-from jettison.app.screen import kept, number, out, paragraph, percent, plain_table, predicates
+from jettison.app.arguments import Headroom, Rates, SpecPath
+from jettison.app.screen import closed, kept, number, out, paragraph, percent, plain_table, predicates
 from jettison.app.situation import Situation, find_modules_here, load_spec, read_settings, situation
 from jettison.network.arc import arc_name
 from jettison.network.graph import Graph
@@ -65,7 +65,7 @@ def explain(
     paragraph(f"network {now.graph.name}")
     out.print(_table(now))
     paragraph(now.verdict())
-    paragraph("\n".join([*predicates(now.plan), *_floors(now)]))
+    paragraph("\n".join([*closed(now.plan, now.reason), *predicates(now.plan), *_floors(now)]))
     if now.steps:
         paragraph("\n".join(["refinements of the plan, in a run:", *(f"  {step}" for step in now.steps)]))
 
@@ -74,7 +74,7 @@ def _floors(now: Situation) -> list[str]:
     """What outputs with a floor get, in words."""
     got = plan_accuracies(now.graph, now.problem.rows, now.plan)
     return [
-        f"output {name}: min_accuracy {floor:g}, {percent(got[name])} of its source tuples are processed"
+        f"output {name}: min_accuracy {floor:g}, {percent(got[name])} of its source rows are processed"
         for name, floor in floors(now.graph).items()
     ]
 

@@ -1,36 +1,15 @@
 """`jettison plan`: the road map as a table, and the row that the given rates need."""
 
 import math
-from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 import typer
 from rich.table import Table
 
-from jettison.app.screen import kept, out, paragraph, percent, plain_table, predicates
+from jettison.app.arguments import Headroom, Rates, SpecPath
+from jettison.app.screen import closed, kept, out, paragraph, percent, plain_table, predicates
 from jettison.app.situation import Situation, situation
-
-SpecPath = Annotated[
-    Path,
-    typer.Argument(metavar="SPEC", help="A network in a YAML file, such as examples/taxi.yaml.", show_default=False),
-]
-Rates = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--rows-per-s",
-        metavar="SOURCE=N",
-        help="Rows per second of a source, in place of those in the file's profile. May be repeated.",
-    ),
-]
-Headroom = Annotated[
-    float | None,
-    typer.Option(
-        metavar="SHARE",
-        help="Share of the trigger that a batch may take, above 0 and at most 1, in place of the file's "
-        "(0.9 unless it says otherwise).",
-    ),
-]
 
 _MOST_COLUMNS = 3
 
@@ -54,7 +33,7 @@ def plan(
     paragraph(f"road map of network {now.graph.name}: {len(now.road_map)} rows, for {rates}")
     out.print(_table(now, chosen_rows(len(now.road_map), most, math.ceil(now.plan.row))))
     paragraph(now.verdict())
-    paragraph("\n".join(predicates(now.plan)))
+    paragraph("\n".join([*closed(now.plan, now.reason), *predicates(now.plan)]))
 
 
 def chosen_rows(count: int, most: int, needed: int) -> list[int]:

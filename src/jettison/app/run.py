@@ -13,15 +13,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from jettison.app.arguments import Shedder, SpecPath, check_seconds, make_folder, wrong_argument
 from jettison.app.logs import Quiet, Verbose, show_log, step
-from jettison.app.plan import SpecPath
 from jettison.app.screen import fault, first_line, out
 from jettison.app.situation import find_modules_here, load_spec
 from jettison.errors import StartError
-from jettison.plan.shedders.registry import SHEDDERS
+from jettison.network.graph import Graph
+from jettison.plan.shedders.registry import SEMANTIC, check_shedder
 from jettison.spec.run_section import read_places
+from jettison.telemetry.metrics_address import parse_address
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from jettison.spark.run.run import Run
 
 _POLL_S = 0.5
@@ -37,9 +41,7 @@ def run(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Plan and report what would be dropped, but drop nothing.")
     ] = False,
-    shedder: Annotated[
-        str | None, typer.Option(metavar="NAME", help=f"The shedder, in place of the file's: {', '.join(SHEDDERS)}.")
-    ] = None,
+    shedder: Shedder = None,
     metrics: Annotated[
         str | None,
         typer.Option(
@@ -60,24 +62,17 @@ def run(
     """
     live = out.is_terminal and not quiet
     show_log(verbose=verbose, quiet=quiet, live=live)
-    if seconds is not None and not seconds > 0:
-        raise typer.BadParameter(f"--for is {seconds:g}: give a number of seconds above 0.")
+    if seconds is not None:
+        check_seconds("--for", seconds)
+    with wrong_argument():
+        check_shedder(shedder or SEMANTIC)
+        parse_address(metrics or 0)
     read, graph = load_spec(spec)
     places = read_places(read, graph)
     find_modules_here()
-    kafka = places.use_kafka or any(source.kafka is not None for source in graph.sources)
-    avro = any(source.payload == "avro" for source in graph.sources)
-    with step("starting Spark"):
-        from jettison.spark.run.from_spec import start_spec
-        from jettison.spark.run.session import local_session
+    session = _session(graph, cores, kafka=places.use_kafka)
+    from jettison.spark.run.from_spec import start_spec
 
-        try:
-            session = local_session(f"jettison-{graph.name}", cores, kafka=kafka, avro=avro)
-        except StartError:
-            raise
-        except Exception as error:
-            remedy = "It needs Java 17 or newer: see `java -version`."
-            raise StartError(f"Spark does not start: {first_line(error)} {remedy}") from error
     try:
         with _stop_signals() as stopping:
             running = start_spec(
@@ -93,6 +88,22 @@ def run(
             _watch(running, seconds, stopping)
     finally:
         session.stop()
+
+
+def _session(graph: Graph, cores: int | None, *, kafka: bool) -> SparkSession:
+    """A Spark session on this machine, with the jars that the network needs."""
+    with step("starting Spark"):
+        from jettison.spark.run.session import local_session
+
+        kafka = kafka or any(source.kafka is not None for source in graph.sources)
+        avro = any(source.payload == "avro" for source in graph.sources)
+        try:
+            return local_session(f"jettison-{graph.name}", cores, kafka=kafka, avro=avro)
+        except StartError:
+            raise
+        except Exception as error:
+            remedy = "It needs Java 17 or newer: see `java -version`."
+            raise StartError(f"Spark does not start: {first_line(error)} {remedy}") from error
 
 
 def demo(
@@ -116,8 +127,8 @@ def demo(
     jettison demo --kafka
     """
     show_log(verbose=verbose, quiet=quiet, live=out.is_terminal)
-    if not seconds > 0:
-        raise typer.BadParameter(f"--seconds is {seconds:g}: give a number of seconds above 0.")
+    check_seconds("--seconds", seconds)
+    make_folder(folder)
     from jettison.experiments.demo import run_demo
 
     raise typer.Exit(run_demo(seconds, quick, folder, out, kafka=kafka))

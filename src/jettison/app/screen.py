@@ -70,8 +70,19 @@ def number(value: float) -> str:
 
 
 def kept(plan: Plan) -> Mapping[str, str]:
-    """What each drop of a plan lets through, by arc."""
-    return {arc: f"{percent(drop.keep)}{drop.named}" for arc, drop in plan.drops.items()}
+    """What each drop of a plan lets through, by arc. Window drops that let all pass are left out."""
+    return {arc: f"{percent(drop.keep)}{drop.named}" for arc, drop in plan.drops.items() if drop.keep < 1.0}
+
+
+def closed(plan: Plan, reason: str) -> list[str]:
+    """Which outputs get nothing under a plan, and why: one line, or none.
+
+    >>> closed(Plan(delivered={"prices": 0.0, "alarms": 0.5}), "overload")
+    ['closed, so that nothing is delivered: prices (overload: any part of it costs more utility elsewhere)']
+    """
+    names = [name for name, share in plan.delivered.items() if share == 0.0]
+    why = f"{reason}: any part of it costs more utility elsewhere" if reason == "overload" else reason
+    return [f"closed, so that nothing is delivered: {', '.join(names)} ({why})"] if names else []
 
 
 def predicates(plan: Plan) -> list[str]:

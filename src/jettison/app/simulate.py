@@ -10,12 +10,11 @@ from typing import Annotated, Any, Literal
 import typer
 from rich.table import Table
 
-from jettison.app.plan import Headroom, SpecPath
-from jettison.app.screen import number, out, paragraph, percent, plain_table
-from jettison.app.situation import given_rates, load_spec, needed_profile, read_settings
-from jettison.errors import NetworkError, StartError
+from jettison.app.arguments import Headroom, Shedder, SpecPath, check_seconds, given_rates, make_folder
+from jettison.app.screen import closed, number, out, paragraph, percent, plain_table
+from jettison.app.situation import load_spec, needed_profile, read_settings
+from jettison.errors import NetworkError
 from jettison.network.graph import Graph
-from jettison.plan.shedders.registry import SHEDDERS
 from jettison.sim import SimResult
 from jettison.sim import simulate as run_simulation
 from jettison.sim.picture import draw
@@ -40,9 +39,7 @@ def simulate(
         typer.Option(help="Micro-batches, as in Spark, or one operator after another, as in Aurora."),
     ] = "batch",
     no_shedding: Annotated[bool, typer.Option("--no-shedding", help="Drop nothing.")] = False,
-    shedder: Annotated[
-        str | None, typer.Option(metavar="NAME", help=f"The shedder, in place of the file's: {', '.join(SHEDDERS)}.")
-    ] = None,
+    shedder: Shedder = None,
     seed: Annotated[
         int, typer.Option(min=0, help="Seed of the random numbers: the same seed gives the same result.")
     ] = 0,
@@ -60,14 +57,13 @@ def simulate(
     jettison simulate examples/taxi.yaml --for 60
     jettison simulate examples/taxi.yaml --rate trips=500000 --shedder random --json
     """
-    if not 0 < seconds < float("inf"):
-        raise typer.BadParameter(f"--for is {seconds:g}: give a number of seconds above 0.")
+    check_seconds("--for", seconds)
     read, graph = load_spec(spec)
     profile, known = needed_profile(spec, read, graph)
     rates = _rates(spec, read, graph, known, rate or ())
     settings = read_settings(read, headroom, shedding=not no_shedding, shedder=shedder)
     if folder is not None:
-        _make(folder)
+        make_folder(folder)
     result = run_simulation(
         graph,
         profile,
@@ -129,6 +125,10 @@ def _show(result: SimResult, graph: Graph, rates: Mapping[str, Rate]) -> None:
         f"{len(result.batches)} batches, {rows:,} rows in, {shed:,.0f} shed on arcs, {queued:,.0f} still waiting; "
         f"load up to {percent(load)}; utility {result.utility:.3f} of {whole:g}"
     )
+    never = [name for name, output in result.outputs.items() if not output.rows and output.lost_rows]
+    plans = [batch.plan for batch in result.batches if any(batch.plan.delivered.get(name) == 0 for name in never)]
+    if plans:
+        paragraph("\n".join(closed(plans[-1], plans[-1].reason)))
     if result.infeasible:
         paragraph(f"cannot keep up: {result.infeasible}")
     paragraph("Simulated at the costs of the file's profile: nothing was run or measured.")
@@ -158,14 +158,6 @@ def _table(result: SimResult) -> Table:
         shown = ["-" if each is None else f"{each / 1000:.2f} s" for each in late]
         table.add_row(name, f"{output.rows:,.0f}", percent(output.delivered_share), f"{output.utility:.3f}", *shown)
     return table
-
-
-def _make(folder: Path) -> None:
-    """Now, not after the work."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StartError(f"--out {str(folder)!r} is no folder to write into: {error.strerror}.") from error
 
 
 def _picture(result: SimResult, folder: Path) -> Path:

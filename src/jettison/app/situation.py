@@ -8,8 +8,9 @@ from pathlib import Path
 
 import typer
 
+from jettison.app.arguments import given_rates, wrong_argument
 from jettison.app.screen import percent
-from jettison.control.deciding import certified_plan
+from jettison.control.deciding import Certified, certified_plan
 from jettison.control.judging import Estimates
 from jettison.control.loop import Settings
 from jettison.control.plan_request import PlanRequest
@@ -26,7 +27,7 @@ from jettison.plan.shedders.asked import AskedShedder
 from jettison.plan.shedders.road_map import RoadMap, RoadMapShedder, build_road_map
 from jettison.plan.windows.group_gaps import named_groups
 from jettison.spec.network_file import Spec, read_spec
-from jettison.spec.profile_section import check_rate, read_profile
+from jettison.spec.profile_section import read_profile
 from jettison.spec.run_options import RunSpec
 from jettison.statistics.profile import Profile
 
@@ -43,6 +44,8 @@ class Situation:
     answer: Plan | Infeasible
     steps: tuple[Step, ...] = ()
     """What refinements would make of the answer in a run, in a batch in the middle of a stream."""
+    reason: str = ""
+    """Why that plan drops rows."""
 
     @property
     def graph(self) -> Graph:
@@ -82,6 +85,8 @@ def find_modules_here() -> None:
 
 def load_spec(path: Path) -> tuple[Spec, Graph]:
     """A specification file and its network, checked."""
+    if not path.is_file():
+        raise typer.BadParameter(f"SPEC is {str(path)!r}: there is no such file. Give a network in a YAML file.")
     spec = read_spec(path)
     return spec, spec.graph()
 
@@ -101,7 +106,8 @@ def read_settings(spec: Spec, headroom: float | None, *, shedding: bool = True, 
     run = spec.run or RunSpec()
     trigger_ms = Trigger.of(run.trigger).interval_ms
     share = run.shedding.headroom if headroom is None else headroom
-    return Settings(trigger_ms, share, shedding, shedder=shedder or run.shedding.shedder)
+    with wrong_argument():  # what the file says is checked when it is read
+        return Settings(trigger_ms, share, shedding, shedder=shedder or run.shedding.shedder)
 
 
 def situation(path: Path, given: Iterable[str], headroom: float | None) -> Situation:
@@ -120,30 +126,14 @@ def situation(path: Path, given: Iterable[str], headroom: float | None) -> Situa
     problem = Problem(graph, profile, {name: rate * trigger_s for name, rate in rates.items()}, settings.budget_us)
     road_map = build_road_map(graph, profile, problem.rows)
     answer = RoadMapShedder(road_map).plan(problem)
-    steps = _refined(settings, problem, rates, road_map)
-    return Situation(problem, rates, trigger_s, settings.headroom, road_map, answer, steps)
+    found = _in_a_run(settings, problem, rates, road_map)
+    return Situation(problem, rates, trigger_s, settings.headroom, road_map, answer, found.steps, found.plan.reason)
 
 
-def _refined(settings: Settings, problem: Problem, rates: Mapping[str, float], road_map: RoadMap) -> tuple[Step, ...]:
-    """The refinements that change the plan on its way to the log, and what they change."""
+def _in_a_run(settings: Settings, problem: Problem, rates: Mapping[str, float], road_map: RoadMap) -> Certified:
+    """The plan as it would be logged, and what refinements change on its way there."""
     graph, rows = problem.graph, {name: round(count) for name, count in problem.rows.items()}
     marks = BatchMarks(graph, {each.name: Mark(0, 0) for each in graph.aggregates}) if graph.aggregates else None
     known = Estimates(graph, settings, problem.profile, rates)
     context = Context(known.problem(rows), rows, marks=marks, named=named_groups(graph), by_value=True)
-    return certified_plan(PlanRequest(known, Detector(), AskedShedder(RoadMapShedder(road_map)), context)).steps
-
-
-def given_rates(option: str, given: Iterable[str], graph: Graph) -> dict[str, float]:
-    """Rates given on the command line as "source=rows"."""
-    rates: dict[str, float] = {}
-    for text in given:
-        name, equals, amount = text.partition("=")
-        try:
-            rate = float(amount.replace("_", ""))
-        except ValueError:
-            equals, rate = "", 0.0
-        if not equals:
-            raise typer.BadParameter(f"{option} {text!r} is not of the form SOURCE=N, such as trips=20000.")
-        check_rate(option, graph, name, rate)
-        rates[name] = rate
-    return rates
+    return certified_plan(PlanRequest(known, Detector(), AskedShedder(RoadMapShedder(road_map)), context))

@@ -330,6 +330,8 @@ class Windowed:
     >>> busy = trips.window("60 seconds", slide="5 seconds", by=["zone"]).agg(n="count(*)", fare="avg(fare)")
     >>> busy.columns
     ('zone', 'window_start', 'window_end', 'n', 'fare')
+    >>> trips.window("60 seconds", slide="5 seconds", by="zone")
+    <window of 'trips': 60 seconds every 5 seconds by zone; say what is computed: .agg(n='count(*)')>
     >>> trips.window("100 rows", by="zone").agg(fare="avg(fare)").columns
     ('zone', 'window_start', 'window_end', 'fare')
     """
@@ -351,6 +353,12 @@ class Windowed:
         raise UnknownNameError(
             f"window of {self._stream.name!r} has no {name!r}{hint}: it has agg, such as .agg(n='count(*)')."
         )
+
+    def __repr__(self) -> str:
+        size, slide, by, delay = self._shape
+        parts = (slide and f" every {slide}", by and f" by {', '.join(by)}", delay and f", delay {delay}")
+        shape = f"{size}{''.join(part for part in parts if part)}"
+        return f"<window of {self._stream.name!r}: {shape}; say what is computed: .agg(n='count(*)')>"
 
     @checked_call("window.agg")
     def agg(

@@ -49,6 +49,12 @@ def test_trust_14_files_as_spark_writes_them_pass(folder: LocalFolder, tmp_path:
         ("offsets/7", "", r"the offsets of batch 7, Spark's file .*/offsets/7, is damaged \(its first line"),
         ("offsets/7", "v1\n{", r"is damaged \(it has 2 lines of 3"),
         ("offsets/7", 'v1\n{"batch\n5', r"is damaged \(its second line is no JSON\)"),
+        (
+            "offsets/7",
+            'v1\n{"batchWatermarkMs":0}\n{"logOffset":"eleven"}',
+            r"the offsets of batch 7, Spark's file .*/offsets/7, is damaged \(its logOffset 'eleven' is no number\)",
+        ),
+        ("offsets/7", 'v1\n{"batchWatermarkMs":0}\n{"logOffset":null}', "is damaged .its logOffset None is no number"),
         ("commits/6", "v1", "the end of batch 6, Spark's file .*/commits/6, is damaged"),
         ("offsets/6", None, "the offsets of batch 6, Spark's file .*/offsets/6, is gone"),
         ("offsets/6", "", "the offsets of batch 6, Spark's file .*/offsets/6, is damaged"),

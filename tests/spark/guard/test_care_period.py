@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,9 @@ pytestmark = pytest.mark.spark
 
 
 def test_trust_12_care_ends_after_clean_batches_and_comes_back_with_a_bad_row(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.INFO, "jettison")
     net = jt.Network("taxi")
     source(net).select("trip", "100 div zone AS part", name="parts").output("table")
     hand = Hand(spark, tmp_path, net)
@@ -29,6 +31,8 @@ def test_trust_12_care_ends_after_clean_batches_and_comes_back_with_a_bad_row(
 
     seen = [batch(number, *zones) for number, zones in enumerate([(1,), (0, 2), (3,), (4,), (5,), (0, 0, 5), (6,)])]
     assert seen == [(0, False), (1, True), (0, True), (0, False), (0, False), (2, True), (0, True)]
+    ends = [line for line in caplog.messages if "expressions are trusted again" in line]
+    assert ends == ["no row was rejected for a while: expressions are trusted again (from batch 4 on)"]
     assert hand.rows("table") == sorted(
         [(0, 100), (11, 50), (20, 33), (30, 25), (40, 20), (52, 20), (60, 16)], key=repr
     )

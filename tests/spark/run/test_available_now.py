@@ -131,6 +131,43 @@ def test_the_house_stopped_before_the_batch_without_rows_nothing_hangs(
 
 
 @pytest.mark.spark
+def test_the_house_stop_waits_for_a_start_that_hangs_no_longer_than_its_patience(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, hangs = threading.Event(), threading.Event()
+
+    def hanging(folder: Folder, has_more: Callable[[int], bool]) -> bool:
+        begun.set()
+        hangs.wait(60)
+        return begin_empty_batch(folder, has_more)
+
+    monkeypatch.setattr(available_now, "begin_empty_batch", hanging)
+    write(spark, tmp_path, 0, 15)
+    run = start(spark, tmp_path)
+    assert begun.wait(60)
+    raised: list[BaseException] = []
+
+    def stop() -> None:
+        try:
+            run.stop(patience_s=0.2)
+        except jt.JettisonError as error:
+            raised.append(error)
+
+    stopping = threading.Thread(target=stop, daemon=True)
+    stopping.start()
+    stopping.join(10)
+    hung = stopping.is_alive()
+    hangs.set()
+    assert not hung
+    assert "a query of it is still starting, though stop() waited 0.2 s" in str(raised[0])
+    monkeypatch.undo()
+    while run._query._to_the_end is not None and not run._closed:  # it ends as soon as it can
+        time.sleep(0.05)
+    assert not spark.streams.active
+    assert start(spark, tmp_path).await_termination(timeout=60), "the checkpoint was released"
+
+
+@pytest.mark.spark
 def test_the_house_a_failure_between_batches_is_raised_and_all_is_released(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

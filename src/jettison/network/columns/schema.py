@@ -34,7 +34,7 @@ def parse_schema(ddl: str, element: str) -> tuple[Column, ...]:
             name = name[1:-1].replace("``", "`")
         if (fault := unknown_type(kind)) is not None:
             raise NetworkError(
-                f"{element}: column {name!r} has {fault}: use one of Spark's, such as long, double, string or timestamp."
+                f"{element}: column {name!r} has {fault}: use one of Spark's, such as long, double or timestamp."
             )
         columns.append((name, " ".join(line.strip() for line in kind.splitlines())))
     check_names(element, [name for name, _ in columns])

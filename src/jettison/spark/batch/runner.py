@@ -97,7 +97,10 @@ class BatchRunner:
         measured = self.carefully(raw, lambda: self._attempt(raw, opened, rows))
         if opened.rows:
             rejected = sum(measured.unfit.values())
-            self.known.careful = self._care.goes_on(careful=self.known.careful, rejected=rejected)
+            before = self.known.careful
+            self.known.careful = self._care.goes_on(careful=before, rejected=rejected)
+            if before and not self.known.careful:
+                _LOG.info(f"no row was rejected for a while: expressions are trusted again (from batch {batch + 1} on)")
         if self.sinks.empty is not None:
             self.sinks.empty.write(batch)
         return measured

@@ -38,7 +38,10 @@ def check_spark_files(folder: Folder) -> None:
     for index, end in enumerate(ends):
         found = _json(end)
         if isinstance(found, dict) and set(found) == {"logOffset"}:
-            _check_files(folder, index, int(found["logOffset"]))
+            last = found["logOffset"]
+            fault = None if isinstance(last, int) else f"is damaged (its logOffset {last!r} is no number)"
+            _check(folder, f"offsets/{offsets}", f"the offsets of batch {offsets}", fault)
+            _check_files(folder, index, last)
 
 
 def _check_files(folder: Folder, index: int, last: int) -> None:

@@ -62,11 +62,13 @@ class ToTheEnd:
         """Whether the last batch has run, or the run was stopped or failed."""
         return self._finished.is_set()
 
-    def stop(self) -> None:
-        """Let no more batch begin; returns when none is being started."""
+    def stop(self, patience_s: float) -> bool:
+        """Let no more batch begin, and wait while one is being started; False when that takes longer."""
         self._stopped = True
-        with self._starting:
-            pass
+        free = self._starting.acquire(timeout=min(patience_s, threading.TIMEOUT_MAX))
+        if free:
+            self._starting.release()
+        return free
 
     def wait(self, timeout_s: float | None, interrupted: threading.Event) -> bool:
         """Wait for the end; False when it did not come within the time, or before somebody `interrupted`."""

@@ -47,6 +47,14 @@ class RunFailures:
             f"checkpoint {self._path!r} stays in use until it ends: end this process, mend the sink and start again."
         )
 
+    def still_starting(self, patience_s: float) -> SourceError:
+        """What to raise when Spark does not finish starting a query."""
+        return SourceError(
+            f"network {self._graph.name!r}: a query of it is still starting, though stop() waited {patience_s:g} s: a "
+            f"source hangs ({self._sources}). It is stopped as soon as it has started, and checkpoint {self._path!r} "
+            f"stays in use until then: mend the source, or end this process."
+        )
+
     def explained(self, error: BaseException, failure: BaseException | None) -> BaseException:
         """What Spark threw, explained; `failure` is what was noted in the batch, if it failed there."""
         if isinstance(failure, JettisonError):

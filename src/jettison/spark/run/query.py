@@ -91,10 +91,10 @@ class RunQuery:
             return False
         return wait_for_end(self._parts.spark, self.started, timeout_s, interrupted)
 
-    def begin_no_more(self) -> None:
-        """Let no batch begin after the data that is there. What has begun by then has its handle."""
-        if self._to_the_end is not None:
-            self._to_the_end.stop()
+    def begin_no_more(self, patience_s: float) -> bool:
+        """Let no batch begin after the data that is there. What has begun by then has its handle; False when a query
+        is being started for longer than `patience_s`."""
+        return self._to_the_end is None or self._to_the_end.stop(patience_s)
 
     @property
     def start_line(self) -> str:
