@@ -21,15 +21,17 @@ from jettison.sim.picture import draw
 from jettison.spec.network_file import Spec
 from jettison.synthetic.rates import Constant, Rate, rate_from_dict
 
+SourceRates = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--rate", metavar="SOURCE=N", help="Rows per second of a source, in place of the file's. May be repeated."
+    ),
+]
+
 
 def simulate(
     spec: SpecPath,
-    rate: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--rate", metavar="SOURCE=N", help="Rows per second of a source, in place of the file's. May be repeated."
-        ),
-    ] = None,
+    rate: SourceRates = None,
     seconds: Annotated[
         float, typer.Option("--for", metavar="SECONDS", help="How many seconds of virtual time.")
     ] = 60.0,

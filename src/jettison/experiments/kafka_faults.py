@@ -106,70 +106,84 @@ def run(*, quick: bool, say: Say, broker: Broker | None = None) -> Result:
         kafka.create(_TOPIC)
         supervised = Supervised(spark, kafka, Path(name))
         supervised.start()
-        sent, forgotten = _Sent(kafka), 0
-        expected: set[int] = set()
-        steps: list[dict[str, Any]] = []
-
-        def step(what: str, do: Callable[[], None]) -> None:
-            say(what)
-            began = time.monotonic()
-            do()
-            expected.update(sent.take(each))
-            came = supervised.wait_for(expected, say)
-            took = round(time.monotonic() - began, 1)
-            steps.append({"fault": what, "all_came": came, "seconds": took, "failures": len(supervised.failures)})
-
-        def restart() -> None:
-            kafka.stop()
-            time.sleep(away_s)
-            kafka.start()
-
-        def kill() -> None:
-            kafka.kill()
-            kafka.start()
-
-        def renew() -> None:
-            kafka.delete(_TOPIC)
-            kafka.create(_TOPIC)
-
-        def retention() -> None:
-            nonlocal forgotten
-            supervised.stop()
-            before = kafka.ends(_TOPIC)
-            sent.take(each)
-            middle = {number: (before[number] + end) // 2 for number, end in kafka.ends(_TOPIC).items()}
-            kafka.forget(_TOPIC, middle)
-            forgotten = sum(middle[number] - before[number] for number in before)
-            expected.update(_still_there(kafka, _TOPIC, middle))
-
-        step("no fault", lambda: None)
-        step("broker stopped and started", restart)
-        step("broker killed and started", kill)
-        step("partitions added", lambda: kafka.widen(_TOPIC, 4))
-        step("retention passes the reader", retention)
-        step("topic deleted and made anew", renew)
+        faults = _Faults(kafka, supervised, each)
+        faults.suffer("no fault", lambda: None, say)
+        faults.suffer("broker stopped and started", lambda: faults.restart(away_s), say)
+        faults.suffer("broker killed and started", faults.kill, say)
+        faults.suffer("partitions added", lambda: kafka.widen(_TOPIC, 4), say)
+        faults.suffer("retention passes the reader", faults.pass_retention, say)
+        faults.suffer("topic deleted and made anew", faults.renew, say)
         supervised.stop()
         found = supervised.delivered()
-    lost = len(expected - set(found))
+    lost = len(faults.expected - set(found))
     doubled = sum(count - 1 for count in found.values())
     return Result(
         "kafka-faults",
         {
             "lost": lost,
             "doubled": doubled,
-            "rows": len(expected),
+            "rows": len(faults.expected),
             "restarts": len(supervised.failures),
             "gone_counted": supervised.gone,
-            "gone_really": forgotten,
+            "gone_really": faults.forgotten,
         },
         {
             "nothing that Kafka still has is lost": lost == 0,
             "nothing is doubled": doubled == 0,
-            "what is gone is counted": supervised.gone == forgotten,
+            "what is gone is counted": supervised.gone == faults.forgotten,
         },
-        steps,
-        lambda figure: _draw(figure, steps),
+        faults.steps,
+        lambda figure: _draw(figure, faults.steps),
     )
+
+
+class _Faults:
+    """What is done to the broker while a run reads from it, and which ids must come out all the same.
+
+    After every fault so many orders more are sent, and waited for. `forgotten` counts records that retention took.
+    """
+
+    def __init__(self, broker: Broker, supervised: Supervised, orders: int) -> None:
+        self._broker = broker
+        self._supervised = supervised
+        self._orders = orders
+        self._sent = _Sent(broker)
+        self.expected: set[int] = set()
+        self.forgotten = 0
+        self.steps: list[dict[str, Any]] = []
+
+    def suffer(self, what: str, fault: Callable[[], None], say: Say) -> None:
+        say(what)
+        began = time.monotonic()
+        fault()
+        self.expected.update(self._sent.take(self._orders))
+        came = self._supervised.wait_for(self.expected, say)
+        took = round(time.monotonic() - began, 1)
+        failures = len(self._supervised.failures)
+        self.steps.append({"fault": what, "all_came": came, "seconds": took, "failures": failures})
+
+    def restart(self, away_s: float) -> None:
+        self._broker.stop()
+        time.sleep(away_s)
+        self._broker.start()
+
+    def kill(self) -> None:
+        self._broker.kill()
+        self._broker.start()
+
+    def renew(self) -> None:
+        self._broker.delete(_TOPIC)
+        self._broker.create(_TOPIC)
+
+    def pass_retention(self) -> None:
+        """Forget half of what is sent while the reader is down."""
+        self._supervised.stop()
+        before = self._broker.ends(_TOPIC)
+        self._sent.take(self._orders)
+        middle = {number: (before[number] + end) // 2 for number, end in self._broker.ends(_TOPIC).items()}
+        self._broker.forget(_TOPIC, middle)
+        self.forgotten = sum(middle[number] - before[number] for number in before)
+        self.expected.update(_still_there(self._broker, _TOPIC, middle))
 
 
 class _Sent:

@@ -71,37 +71,47 @@ def run(*, quick: bool, say: Say, capacity: Capacity | None = None) -> Result:
         )
         for output in graph.outputs
     }
-    gap = max(abs(one - other) for one, other in shares.values())
     first_ms = real.history[0][0].started_ms
     kept = {
         "Spark": [(sample.started_ms - first_ms, _kept(plan)) for sample, plan in real.history],
         "simulator": [(batch.started_ms, _kept(batch.plan)) for batch in simulated.batches],
     }
-    # Spark's first batch begins with its first rows, the simulator's at the first trigger
-    step_ms = capacity.trigger_ms / 4
-    moments = np.arange(0.0, 1000 * seconds - 2 * capacity.trigger_ms, step_ms)
-    spark_kept, sim_kept = (_at(steps, moments + steps[0][0]) for steps in kept.values())
-    agree = float(np.mean((spark_kept < 1.0) == (sim_kept < 1.0)))
+    metrics, checks = _compared(shares, kept, capacity.trigger_ms, seconds)
+    metrics["pace_in_burst"] = round(_median_pace(pace, seconds / 3, 2 * seconds / 3), 3)
+    metrics["pace_before"] = round(_median_pace(pace, 0.0, seconds / 3), 3)
     rows = [
         {"output": name, "spark": round(one, 4), "simulator": round(other, 4)} for name, (one, other) in shares.items()
     ]
+    return Result("parity", metrics, checks, rows, lambda figure: _draw(figure, kept, shares, seconds))
+
+
+def _compared(
+    shares: Mapping[str, tuple[float, float]],
+    kept: Mapping[str, Sequence[tuple[float, float]]],
+    trigger_ms: float,
+    seconds: float,
+) -> tuple[dict[str, float], dict[str, bool]]:
+    """Metrics and checks: how far shares delivered differ, and whether both shed at the same moments."""
+    gap = max(abs(one - other) for one, other in shares.values())
+    # Spark's first batch begins with its first rows, the simulator's at the first trigger
+    moments = np.arange(0.0, 1000 * seconds - 2 * trigger_ms, trigger_ms / 4)
+    spark_kept, sim_kept = (_at(steps, moments + steps[0][0]) for steps in kept.values())
+    agree = float(np.mean((spark_kept < 1.0) == (sim_kept < 1.0)))
     metrics = {
         "max_share_gap": round(gap, 4),
         "plans_agree_share": round(agree, 3),
         "kept_gap_mean": round(float(np.mean(np.abs(spark_kept - sim_kept))), 4),
-        "pace_in_burst": round(_median_pace(pace, seconds / 3, 2 * seconds / 3), 3),
-        "pace_before": round(_median_pace(pace, 0.0, seconds / 3), 3),
     }
     checks = {
         f"delivered shares differ by at most {_MOST_GAP}": gap <= _MOST_GAP,
         f"both shed, or neither does, at least {_LEAST_AGREE:.0%} of the time": agree >= _LEAST_AGREE,
         "both shed in the burst and nothing before it": all(
             min(share for _, share in steps) < 1.0
-            and all(share == 1.0 for moment, share in steps if moment < 1000 * (seconds / 3) - capacity.trigger_ms)
+            and all(share == 1.0 for moment, share in steps if moment < 1000 * (seconds / 3) - trigger_ms)
             for steps in kept.values()
         ),
     }
-    return Result("parity", metrics, checks, rows, lambda figure: _draw(figure, kept, shares, seconds))
+    return metrics, checks
 
 
 def _pace(graph: Graph, costs: Profile, run: Run, trigger_ms: float) -> list[tuple[float, float]]:

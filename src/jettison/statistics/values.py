@@ -92,7 +92,7 @@ class ValueModel:
         if at is None:
             return False
         tail, head = Arc(arc).origin, Arc(arc).head
-        if any(outputs == at[0].outputs and self._leads(name, tail) for outputs, name in self._unseen):
+        if any(outputs == at[0].outputs and _leads(self._graph, name, tail) for outputs, name in self._unseen):
             return False
         below = self._graph.outputs_below(head) | {head}
         return not any(self._filters_before(at[0], output, head) & self._doubted for output in below & {*at[0].outputs})
@@ -221,7 +221,7 @@ class ValueModel:
     ) -> dict[tuple[tuple[str, ...], str], Vector]:
         """What was seen further down beside what was expected there tells of the filter above, or of what comes in;
         that is returned."""
-        self._unseen -= {at for at in self._unseen if at[0] == track.outputs and self._leads(at[1], place)}
+        self._unseen -= {at for at in self._unseen if at[0] == track.outputs and _leads(self._graph, at[1], place)}
         if expected.sum() <= 0 or results_above(self._graph, place)[0]:
             return {}  # how results of windows are spread says nothing of the rows that they were made of
         name = place if inclusive and place in self._passes else self._filter_before(track, place)
@@ -273,20 +273,10 @@ class ValueModel:
         waiting = [output]
         while waiting:
             at = waiting.pop()
-            if at in track.columns and self._leads(head, at):
+            if at in track.columns and _leads(self._graph, head, at):
                 found |= {at} & self._passing.keys()
                 waiting.extend(self._graph.by_name[at].inputs)
         return found
-
-    def _leads(self, name: str, place: str) -> bool:
-        """Whether the tuples of an operator come to a place."""
-        waiting = [place]
-        while waiting:
-            at = waiting.pop()
-            if at == name:
-                return True
-            waiting.extend(self._graph.by_name[at].inputs)
-        return False
 
     def _filter_before(self, track: Track, output: str) -> str | None:
         """The nearest filter upstream within the track; None behind a union or without one."""
@@ -296,6 +286,17 @@ class ValueModel:
             if operator.name in self._passes:
                 return operator.name
         return None
+
+
+def _leads(graph: Graph, name: str, place: str) -> bool:
+    """Whether the rows of an operator come to a place."""
+    waiting = [place]
+    while waiting:
+        at = waiting.pop()
+        if at == name:
+            return True
+        waiting.extend(graph.by_name[at].inputs)
+    return False
 
 
 def _by_chance(keeps: Mapping[str, Keep]) -> bool:
@@ -312,22 +313,19 @@ def _has_values(graph: Graph, profile: Profile, track: Track) -> bool:
 
 def _seen(track: Track, sample: ValueSample | None) -> Vector | None:
     """A sample by cell; None when it is too small to tell anything."""
-    if sample is None or sample.rows < _LEAST_SAMPLE:
-        return None
-    seen = track.count(sample.points)
-    seen *= (sample.rows - sample.others) / max(1.0, float(seen.sum()))
-    seen[-1] += sample.others
-    return seen
+    return None if sample is None or sample.rows < _LEAST_SAMPLE else _by_cell(track, sample)
 
 
 def _few(track: Track, sample: ValueSample | None, expected: Vector, counted: int | None) -> Vector:
     """As many rows by cell as were looked at; where none of those that were counted was, spread as they would be."""
-    if sample is not None and sample.rows:
-        seen = track.count(sample.points)
-        seen *= (sample.rows - sample.others) / max(1.0, float(seen.sum()))
-        seen[-1] += sample.others
-        return seen
-    return _whole(expected) * (counted or 0)
+    return _by_cell(track, sample) if sample is not None and sample.rows else _whole(expected) * (counted or 0)
+
+
+def _by_cell(track: Track, sample: ValueSample) -> Vector:
+    seen = track.count(sample.points)
+    seen *= (sample.rows - sample.others) / max(1.0, float(seen.sum()))
+    seen[-1] += sample.others
+    return seen
 
 
 def counted_spread(track: Track, sample: ValueSample | None) -> Vector | None:

@@ -22,9 +22,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from jettison.spark.checkpoint.small_files import Folder
-from jettison.spark.ending.alive import session_alive, wait_for_end
+from jettison.spark.ending.alive import end_query, session_alive, wait_for_end
 
 _LOOK_EVERY_S = 0.1
+_ENDING_S = 30.0
 
 
 class ToTheEnd:
@@ -54,6 +55,7 @@ class ToTheEnd:
         self._done = done
         self._starting = starting
         self._stopped = False
+        self._given_up = threading.Event()
         self._finished = threading.Event()
         threading.Thread(target=self._watch, name="jettison-to-the-end", daemon=True).start()
 
@@ -63,12 +65,14 @@ class ToTheEnd:
         return self._finished.is_set()
 
     def stop(self, patience_s: float) -> bool:
-        """Let no more batch begin, and wait while one is being started; False when that takes longer."""
+        """Let no more batch begin, and wait while one is being started. False when that takes longer: its query is
+        stopped when it has started, and then all is done."""
         self._stopped = True
-        free = self._starting.acquire(timeout=min(patience_s, threading.TIMEOUT_MAX))
-        if free:
+        if self._starting.acquire(timeout=min(patience_s, threading.TIMEOUT_MAX)):
             self._starting.release()
-        return free
+        else:
+            self._given_up.set()
+        return not self._given_up.is_set()
 
     def wait(self, timeout_s: float | None, interrupted: threading.Event) -> bool:
         """Wait for the end; False when it did not come within the time, or before somebody `interrupted`."""
@@ -82,9 +86,9 @@ class ToTheEnd:
         try:
             wait_for_end(self._spark, self._query, None)
             last = self._begun_last()
-            if last is not None:
-                wait_for_end(self._spark, last, None)
-            if self._goes_on:
+            if last is not None and not wait_for_end(self._spark, last, None, self._given_up):
+                end_query(self._spark, last, _ENDING_S)
+            if self._goes_on or self._given_up.is_set():
                 self._done(None)
         except StreamingQueryException:
             pass  # whoever asks the query hears of it

@@ -179,7 +179,6 @@ class Run:
             return
         deadline = time.monotonic() + patience_s
         if not self._query.begin_no_more(patience_s):
-            threading.Thread(target=self._stop_when_started, name="jettison-starts", daemon=True).start()
             raise self._failures.still_starting(patience_s)
         while not self._left and time.monotonic() < deadline and in_trigger(self._spark, self.query):
             time.sleep(0.02)
@@ -292,11 +291,6 @@ class Run:
         _log.debug("network %s failed", self.graph.name, exc_info=error)
         cause = shown_cause(explained.__cause__ if explained is self._failure else self._failure or error)
         raise explained.with_traceback(None) from without_our_frames(cause)
-
-    def _stop_when_started(self) -> None:
-        _ = self._query.started
-        with suppress(JettisonError):  # it is in the log, and in what the next call raises
-            self.stop()
 
     def _close_when_idle(self) -> None:
         with self._idle:
