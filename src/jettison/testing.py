@@ -22,6 +22,7 @@ from jettison.network.operators import Source
 from jettison.plan.plan import Plan
 from jettison.plan.problem import Problem
 from jettison.statistics.profile import Profile
+from jettison.synthetic.tagged import require_number
 
 if TYPE_CHECKING:
     from jettison.spark.read.memory_source import MemorySource
@@ -45,6 +46,10 @@ class ManualClock:
     now_s: float = 0.0
     step_s: float = 0.0
 
+    def __post_init__(self) -> None:
+        require_number(self, "now_s", self.now_s)
+        require_number(self, "step_s", self.step_s)
+
     def __call__(self) -> float:
         now_s = self.now_s
         self.now_s += self.step_s
@@ -52,6 +57,7 @@ class ManualClock:
 
     def advance(self, seconds: float) -> None:
         """Let time pass."""
+        require_number(self, "seconds", seconds)
         self.now_s += seconds
 
 

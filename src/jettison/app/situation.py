@@ -4,6 +4,7 @@ import math
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from os.path import isfile
 from pathlib import Path
 
 import typer
@@ -85,7 +86,7 @@ def find_modules_here() -> None:
 
 def load_spec(path: Path) -> tuple[Spec, Graph]:
     """A specification file and its network, checked."""
-    if not path.is_file():
+    if not isfile(path):
         raise typer.BadParameter(f"SPEC is {str(path)!r}: there is no such file. Give a network in a YAML file.")
     spec = read_spec(path)
     return spec, spec.graph()

@@ -8,8 +8,6 @@ from typing import Any
 from jettison.errors import NetworkError
 from jettison.network.columns.expressions import Expression
 
-_NOT_SQL = (bool, int, float, complex, bytes, list, tuple, set, frozenset, dict, type(None))
-
 
 def check_text(element: str, what: str, value: object, example: str) -> None:
     """Raise unless a value is a text that is not empty.
@@ -55,6 +53,7 @@ def check_expression(element: str, expression: Expression) -> None:
     jettison.errors.NetworkError: where 'paid': 5 is no expression: give SQL, such as 'fare > 0', or a PySpark Column.
     """
     given = getattr(expression, "__name__", None) if callable(expression) else None
-    if isinstance(expression, _NOT_SQL) or given is not None:
+    of_spark = any(kind.__module__.startswith("pyspark.") for kind in type(expression).__mro__)
+    if not isinstance(expression, str) and not of_spark:
         shown = f"function {given}" if given is not None else repr(expression)
         raise NetworkError(f"{element}: {shown} is no expression: give SQL, such as 'fare > 0', or a PySpark Column.")

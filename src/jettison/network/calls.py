@@ -44,10 +44,16 @@ def checked_call(
         @wraps(function)
         def called(*given: Any, **named: Any) -> Any:
             try:
-                signature.bind(*given, **named)
-            except TypeError as wrong:
-                raise error(_explain(name, signature, named, str(wrong), moved or {})) from None
-            return function(*given, **named)
+                return function(*given, **named)
+            except TypeError:
+                fault = _fault(name, signature, given, named, moved or {})  # looked for only now: calls stay quick
+                if fault is None:
+                    raise
+            except (RecursionError, OverflowError) as wrong:
+                if error is not NetworkError:  # a declaration computes nothing: it can only be an argument
+                    raise
+                raise error(f"{name}: an argument is nested too deeply, or a number too large to be used.") from wrong
+            raise error(fault)
 
         return cast(F, called)
 
@@ -65,9 +71,16 @@ def checked_init(name: str, error: type[JettisonError] = NetworkError) -> Callab
     return decorate
 
 
-def _explain(
-    name: str, signature: inspect.Signature, named: dict[str, Any], wrong: str, moved: Mapping[str, str]
-) -> str:
+def _fault(
+    name: str, signature: inspect.Signature, given: tuple[Any, ...], named: dict[str, Any], moved: Mapping[str, str]
+) -> str | None:
+    """Why a call does not fit a signature; None where it does."""
+    try:
+        signature.bind(*given, **named)
+    except TypeError as error:
+        wrong = str(error)
+    else:
+        return None
     parameters = {each.name: each.kind for each in signature.parameters.values() if each.name != "self"}
     takes = f"it takes {', '.join(parameters) or 'none'}"
     keywords = [each for each, kind in parameters.items() if kind in _KEYWORDS]

@@ -183,7 +183,7 @@ class Stream:
 
     @checked_call("stream.where")
     def where(self, predicate: Expression, *, name: str | None = None) -> Stream:
-        """Keep the tuples for which `predicate` is true."""
+        """Keep the rows for which `predicate` is true."""
         name = self._network._name("where", name)
         check_expression(f"where {name!r}", predicate)
         return self._network._add(Where(name, (self.name,), predicate))
@@ -236,6 +236,8 @@ class Stream:
                 f"join {name!r}: {other!r} is nothing to join with: give a stream, a DataFrame, or the name of a table "
                 f"that jt.start gets in `tables`."
             )
+        if isinstance(other, str):
+            check_text(f"join {name!r}", "the table's name", other, "'zones'")
         if isinstance(other, Stream):
             self._check_network("join", name, other)
             if within is None:

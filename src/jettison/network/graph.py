@@ -86,7 +86,7 @@ class Graph:
         return replace(self, operators=tuple(_on_topic(each, topics.get(each.name)) for each in self.operators))
 
     def with_stale(self, age: str) -> Graph:
-        """The network with this age, from which on tuples are worth nothing, for outputs that do not say otherwise."""
+        """The network with this age, from which on rows are worth nothing, for outputs that do not say otherwise."""
         return replace(
             self,
             operators=tuple(

@@ -72,7 +72,8 @@ class Kafka:
                 raise NetworkError(f"{here}: server {server!r} is not host:port, such as 'localhost:9092'.")
         if self.value not in VALUES:
             raise NetworkError(f"{here}: value {self.value!r} is not known: use one of {', '.join(VALUES)}.")
-        if self.starting_offsets not in ("latest", "earliest") and not str(self.starting_offsets).startswith("{"):
+        offsets: object = self.starting_offsets
+        if not isinstance(offsets, str) or not (offsets in ("latest", "earliest") or offsets.startswith("{")):
             raise NetworkError(
                 f"{here}: starting_offsets is {self.starting_offsets!r}: use 'latest', 'earliest', or offsets as JSON."
             )
@@ -124,4 +125,14 @@ def kafka(
     As a source its rows are known by (topic, partition, offset); the size of a batch is known before it is read.
     As a sink it is at least once: a batch that is repeated after a failure is sent again.
     """
-    return Kafka(servers, topic, value, schema, key, timestamp, starting_offsets, fail_on_data_loss, options or {})
+    return Kafka(
+        servers,
+        topic,
+        value,
+        schema,
+        key,
+        timestamp,
+        starting_offsets,
+        fail_on_data_loss,
+        {} if options is None else options,
+    )

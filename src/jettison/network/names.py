@@ -34,7 +34,7 @@ def named_apart(network: str, operators: tuple[Operator, ...]) -> tuple[Operator
     >>> [(each.name, each.inputs) for each in named_apart("taxi", (trips, paid, Output("paid", ("paid",))))]
     [('trips', ()), ('paid.where', ('trips',)), ('paid', ('paid.where',))]
     """
-    outputs = {each.name: each for each in operators if isinstance(each, Output)}
+    outputs = {each.name: each for each in operators if isinstance(each, Output) and isinstance(each.name, str)}
     apart: dict[str, str] = {}
     for operator in operators:
         _check_name(operator, outputs)

@@ -25,7 +25,7 @@ JOIN_TYPES = ("inner", "left", "left_semi", "left_anti")
 
 @dataclass(frozen=True)
 class Source:
-    """Where tuples come in.
+    """Where rows come in.
 
     `id` names the columns that identify a row, so that a drop judges it alike every time it is read. With
     `payload="json"` the stream carries text in a column `value`, and `schema` is what is inside it. A source with a
@@ -78,7 +78,7 @@ def from_kafka(
 
 @dataclass(frozen=True)
 class Where:
-    """Keep the tuples for which `predicate` is true."""
+    """Keep the rows for which `predicate` is true."""
 
     name: str
     inputs: tuple[str, ...]

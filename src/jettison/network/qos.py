@@ -1,9 +1,9 @@
 """Quality of service: what an output is worth, as a function of how much of it is delivered, which of it, and when.
 
-Three graphs (thesis 2.1.4). The loss-tolerance graph maps the percent of tuples delivered to a utility in [0, 1]. It is
+Three graphs (thesis 2.1.4). The loss-tolerance graph maps the percent of rows delivered to a utility in [0, 1]. It is
 piecewise linear, starts at (100, 1), never rises as less is delivered, and is concave: each further percent lost hurts
-at least as much as the one before. Concavity is what makes the greedy road map optimal. Value utility says which tuples
-matter; what a loss costs follows from it. The latency graph maps a tuple's age to what is left of its utility.
+at least as much as the one before. Concavity is what makes the greedy road map optimal. Value utility says which rows
+matter; what a loss costs follows from it. The latency graph maps a row's age to what is left of its utility.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class QoS:
     `loss` holds points (percent delivered, utility) from (100, 1) down to percent 0; `priority` multiplies the
     utility when outputs are compared. `value` says which values of a column matter, in place of `loss`, which then
     follows from it. `latency` holds points (age, utility), ages as seconds or durations; `stale` is its short form: the
-    age from which on a tuple is worth nothing. What is worth nothing any more is shed first.
+    age from which on a row is worth nothing. What is worth nothing any more is shed first.
 
     For results of windows: `gap` is how many windows in a row may be missing (0: none may, ever), by default a few.
     Those that come are right: `on_loss="subset"`. A `value` on a column that windows are grouped by lets those of the
@@ -46,7 +46,7 @@ class QoS:
     and averages that are estimated, and an interval around each in two more columns (`network.windows.estimates`). With
     "ignore" they go too, and results are of what is left: counts and sums are too low.
 
-    `min_accuracy` is a floor: the share of source tuples (0 to 1) that must be processed for this output, however large
+    `min_accuracy` is a floor: the share of source rows (0 to 1) that must be processed for this output, however large
     an overload is. Of windows it is the share that must come. A floor wins over the budget (`plan.floors`).
 
     >>> qos = QoS(loss=[(100, 1.0), (50, 0.8), (0, 0.0)], priority=2)
@@ -110,15 +110,18 @@ class QoS:
         floor = self.min_accuracy
         if isinstance(floor, bool) or not isinstance(floor, int | float) or not 0 <= floor <= 1:
             raise NetworkError(
-                f"QoS min_accuracy is {floor!r}: give the share of source tuples that must be processed, from 0 to 1, "
+                f"QoS min_accuracy is {floor!r}: give the share of source rows that must be processed, from 0 to 1, "
                 f"such as 0.2."
             )
         object.__setattr__(self, "min_accuracy", float(floor))
         _check(self.loss)
 
     def utility(self, delivered_share: float) -> float:
-        """Utility when `delivered_share` (0 to 1) of the output's tuples are delivered, priority left out."""
-        percent = min(100.0, max(0.0, 100.0 * delivered_share))
+        """Utility when `delivered_share` (0 to 1) of the output's rows are delivered, priority left out."""
+        try:
+            percent = min(100.0, max(0.0, 100.0 * delivered_share))
+        except (TypeError, OverflowError):
+            raise NetworkError(f"QoS.utility: delivered_share is {delivered_share!r}: give a share, 0 to 1.") from None
         for (right, high), (left, low) in pairwise(self.loss):
             if percent >= left:
                 weight = (percent - left) / (right - left)
@@ -127,13 +130,13 @@ class QoS:
 
     @property
     def stale_s(self) -> float | None:
-        """The age in seconds from which on a tuple is worth nothing; None when it always is worth something."""
+        """The age in seconds from which on a row is worth nothing; None when it always is worth something."""
         if self.stale is not None:
             return duration_ms(self.stale, "QoS stale") / 1000
         return next((float(age) for age, utility in self.latency if utility <= 0.0), None)
 
     def latency_utility(self, age_s: float) -> float:
-        """What is left of a tuple's utility at this age."""
+        """What is left of a row's utility at this age."""
         if self.stale is not None:
             return 1.0 if age_s < (self.stale_s or 0.0) else 0.0
         points = [(float(age), utility) for age, utility in self.latency]
@@ -197,7 +200,7 @@ def _ages(points: Iterable[tuple[float | str, float]]) -> tuple[Point, ...]:
         if not (math.isfinite(point[0]) and point[0] >= 0 and 0 <= point[1] <= 1):
             raise NetworkError(f"QoS latency: point {point} needs an age from 0 on and a utility within [0, 1].")
     if found and found[0] != (0.0, 1.0):
-        raise NetworkError(f"QoS latency: the first point is {found[0]}: a fresh tuple is worth 1, start at (0, 1.0).")
+        raise NetworkError(f"QoS latency: the first point is {found[0]}: a fresh row is worth 1, start at (0, 1.0).")
     for before, after in pairwise(found):
         if after[0] <= before[0] or after[1] > before[1]:
             raise NetworkError(f"QoS latency: from {before} to {after}: let ages rise and utility never rise.")

@@ -106,7 +106,7 @@ def loss_graph(utilities: Sequence[float], shares: Sequence[float]) -> tuple[tup
     """The loss-tolerance graph that follows from value utility and a histogram (thesis 3.7.1).
 
     Values go from the least worth on. With u the utility and f the share of an interval, w = u f, n = w / sum(w):
-    losing it takes 100 f percent of the tuples and n of the utility.
+    losing it takes 100 f percent of the rows and n of the utility.
 
     >>> [(round(percent), round(utility, 2)) for percent, utility in loss_graph([0.2, 1.0], [0.4, 0.6])]
     [(100, 1.0), (60, 0.88), (0, 0.0)]

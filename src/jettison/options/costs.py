@@ -48,7 +48,10 @@ class Costs:
             return
         if isinstance(names, str) or not isinstance(names, Iterable):
             raise StartError(f"jt.Costs: shared is {names!r}: give names of operators, such as ['paid'].")
-        object.__setattr__(self, "shared", tuple(names))
+        shared = tuple(names)
+        if not all(isinstance(name, str) for name in shared):
+            raise StartError(f"jt.Costs: shared is {shared!r}: give names of operators, such as ['paid'].")
+        object.__setattr__(self, "shared", shared)
 
     @classmethod
     def of(cls, given: object) -> Costs:

@@ -213,7 +213,7 @@ def _check_judged(problem: Problem, plan: Plan, arc: str) -> None:
     at = problem.graph.tracks.at(arc)
     if at is None or at[1].lower() != drop.column.lower() or at[0].bounds != drop.bounds:
         raise PlanError(
-            f"a drop by the value of {drop.column!r} stands on arc {arc!r}, where tuples cannot be told apart by it."
+            f"a drop by the value of {drop.column!r} stands on arc {arc!r}, where rows cannot be told apart by it."
         )
 
 
@@ -231,7 +231,7 @@ def _check_floors(problem: Problem, plan: Plan, beside: Beside) -> None:
         if name in without and accuracy >= without[name] - _TOLERANCE:
             continue
         floor = floors(problem.graph)[name]
-        raise PlanError(f"output {name!r}: {accuracy:.4f} of its source tuples are processed, its floor is {floor:g}.")
+        raise PlanError(f"output {name!r}: {accuracy:.4f} of its source rows are processed, its floor is {floor:g}.")
 
 
 def check_fates(graph: Graph, plan: Plan) -> None:
@@ -259,7 +259,7 @@ def _check_claims(problem: Problem, plan: Plan, beside: Beside, *, within_budget
     left, stale_us, fresh = problem, 0.0, dict.fromkeys((output.name for output in problem.graph.outputs), 1.0)
     if plan.stale:
         if beside.fresh is None:
-            raise PlanError(f"tuples on {', '.join(plan.stale)} go as stale, and nobody has said that any are.")
+            raise PlanError(f"rows on {', '.join(plan.stale)} go as stale, and nobody has said that any are.")
         left, fresh = left_when_fresh(problem, beside.fresh), fresh_shares(problem, beside.fresh)
         stale_us = saved_by_stale_us(problem, beside.fresh.shares)
     delivered, worth, left_us = sums(left, plan)

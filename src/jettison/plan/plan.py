@@ -18,9 +18,9 @@ class Plan:
     """Drops by arc, with the reason.
 
     `row` is the place on the road map (0 sheds nothing, 2.5 is half of the way from row 2 to row 3), `delivered` the
-    share of each output's tuples that is expected to arrive, `worth` the share of what they are worth, where that is
+    share of each output's rows that is expected to arrive, `worth` the share of what they are worth, where that is
     another, `utility` the sum of priority x utility over the outputs, `saves_us` the work that the drops save. `stale`
-    says, by arc, the event time in seconds since 1970 before which tuples are worth nothing any more: they go first,
+    says, by arc, the event time in seconds since 1970 before which rows are worth nothing any more: they go first,
     whatever the drops.
 
     >>> from jettison.plan.drops.random import Random

@@ -1,4 +1,4 @@
-"""The question that every shedder answers: this network, these costs, these tuples, this much time."""
+"""The question that every shedder answers: this network, these costs, these rows, this much time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from jettison.statistics.spread import Spread, flows_by_value
 
 @dataclass(frozen=True)
 class Problem:
-    """`rows` tuples enter at each source; processing them may take `budget_us`, fixed parts and reading included."""
+    """`rows` enter at each source; processing them may take `budget_us`, fixed parts and reading included."""
 
     graph: Graph
     profile: Profile
@@ -46,7 +46,7 @@ class Problem:
 
     @cached_property
     def spread(self) -> Spread:
-        """How tuples are spread over the cells of their values."""
+        """How rows are spread over the cells of their values."""
         return Spread(self.graph, self.profile)
 
     @property

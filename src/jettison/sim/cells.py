@@ -62,7 +62,7 @@ class CellGrid:
         if self.count > MOST_CELLS:
             columns = ", ".join("/".join(dict.fromkeys(track.columns.values())) for track in graph.tracks.all)
             raise NetworkError(
-                f"network {graph.name!r} values the same tuples by several columns ({columns}), which makes "
+                f"network {graph.name!r} values the same rows by several columns ({columns}), which makes "
                 f"{self.count:,} combinations of values to simulate, more than {MOST_CELLS:,}: value its outputs by "
                 f"fewer columns, or simulate parts of it."
             )
@@ -99,7 +99,7 @@ class CellGrid:
         at = self._graph.tracks.at(arc)
         if at is None or at[0].cells != len(drop.passes):
             raise NetworkError(
-                f"a drop{drop.named} stands on arc {arc!r}, where tuples are not told apart by that value."
+                f"a drop{drop.named} stands on arc {arc!r}, where rows are not told apart by that value."
             )
         return self._over(at[0], np.asarray(drop.passes), 1.0)
 

@@ -57,8 +57,8 @@ class OutputResult:
     """One output over the whole run.
 
     `rows` came out; `lost_rows` would have, had they not been shed. What still waits counts as neither. `cells` splits
-    both by value: (rows, lost rows) of each cell. `worth_share` is the share delivered of what the tuples are worth,
-    that of tuples where none is worth more than another; `utility` is that of the worth delivered.
+    both by value: (rows, lost rows) of each cell. `worth_share` is the share delivered of what the rows are worth,
+    that of rows where none is worth more than another; `utility` is that of the worth delivered.
     """
 
     rows: float
@@ -85,7 +85,7 @@ class OutputResult:
 
 @dataclass(frozen=True)
 class SimResult:
-    """A whole run. `shed` and `queued` are by arc, `filtered` by operator: tuples in less tuples out.
+    """A whole run. `shed` and `queued` are by arc, `filtered` by operator: rows in less rows out.
 
     `utility` is the sum of priority x utility over the outputs, at the shares delivered over the whole run, and
     `infeasible` says why plans did not fit, if some did not; `uncertified` plans were replaced by safe ones.

@@ -8,6 +8,7 @@ section (where data comes from and goes to) and a `profile` (what a calibration 
 from __future__ import annotations
 
 import re
+from os.path import isfile
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +110,7 @@ def read_spec(path: str | Path) -> Spec:
     if not isinstance(path, str | Path):
         raise NetworkError(f"{path!r} is no path: give that of a YAML specification.")
     file = Path(path)
-    if not file.is_file():
+    if not isfile(file):
         raise NetworkError(f"there is no file {str(path)!r}: give the path of a YAML specification.")
     try:
         text = file.read_text(encoding="utf-8")

@@ -1,17 +1,17 @@
-"""Where source tuples went, per source and output: read = processed + shed + rejected + late + skipped.
+"""Where source rows went, per source and output: read = processed + shed + rejected + late + skipped.
 
-A source tuple has the weight 1 for every output below its source. Each term is counted where it happens:
+A source row has the weight 1 for every output below its source. Each term is counted where it happens:
 
 - *skipped*: passed over unread.
 - *shed*: removed by a drop on the way to the output, or put into an aggregate of which no window that holds it is kept.
 - *rejected*: does not parse; or an operator's expression fails on it; or has no event time and comes to windows, which
   have no place for it.
 - *late*: came to windows that were closed.
-- *processed*: everything else. A tuple that a filter removes is processed. So is one that becomes part of a window, of
-  a join of streams, or of a row of the output: the way of a tuple ends at the first of these.
+- *processed*: everything else. A row that a filter removes is processed. So is one that becomes part of a window, of
+  a join of streams, or of a row of the output: the way of a row ends at the first of these.
 
 Where a stream splits and several branches lead to the same output, the weight is split evenly between the branches. A
-tuple that becomes several rows is shed by the share of those rows. Behind a union rows of several sources are counted
+row that becomes several rows is shed by the share of those rows. Behind a union rows of several sources are counted
 together: each source has its share of them, by the rows that it sent in.
 """
 
@@ -28,7 +28,7 @@ from jettison.statistics.samples import BatchSample
 
 @dataclass(frozen=True)
 class Account:
-    """The tuples of one source as one output fared with them. `read` counts what arrived, skipped tuples included.
+    """The rows of one source as one output fared with them. `read` counts what arrived, skipped rows included.
 
     >>> Account(read=10, processed=6, shed=3, rejected=1).accuracy
     0.6
@@ -46,12 +46,12 @@ class Account:
 
     @property
     def accuracy(self) -> float:
-        """The share of source tuples that was processed; 1 where none was read."""
+        """The share of source rows that was processed; 1 where none was read."""
         return self.processed / self.read if self.read else 1.0
 
     @property
     def lost_to_overload(self) -> float:
-        """Tuples shed or skipped: those that more capacity would have saved."""
+        """Rows shed or skipped: those that more capacity would have saved."""
         return self.shed + self.skipped
 
 
@@ -61,7 +61,7 @@ Accounts = Mapping[tuple[str, str], Account]
 
 @dataclass
 class _Stream:
-    """Tuples of one source on their way: their weight, and the weight of one row (0 rows where it is 0)."""
+    """Rows of one source on their way: their weight, and the weight of one row (0 rows where it is 0)."""
 
     weight: float
     unit: float
@@ -151,7 +151,7 @@ def _drop(
 ) -> None:
     """Let the streams of an arc pass its drop: of the rows that were counted there, those that were not kept are shed.
 
-    Fewer rows than came in mean a filter before, whose rows are processed. More mean that tuples became several rows.
+    Fewer rows than came in mean a filter before, whose rows are processed. More mean that rows became several rows.
     """
     if counted is None:
         for source, each in streams.items() if closed else ():

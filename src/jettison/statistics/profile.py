@@ -18,11 +18,11 @@ from jettison.network.graph import Graph
 @checked_init("jt.Profile")
 @dataclass(frozen=True)
 class Profile:
-    """Costs in microseconds of batch time per input tuple, selectivities in tuples out per tuple in.
+    """Costs in microseconds of batch time per input row, selectivities in rows out per row in.
 
-    `fixed_ms` is the part of a batch's time that no drop can save, `read_us` the cost of reading a source's tuple up
-    to the first place where it can be dropped, and `drop_us` the cost of judging one tuple at a drop. To judge by value
-    at a source, that one value may have to be parsed: `look_us`. `values` tells how an operator's tuples are spread
+    `fixed_ms` is the part of a batch's time that no drop can save, `read_us` the cost of reading a source's row up
+    to the first place where it can be dropped, and `drop_us` the cost of judging one row at a drop. To judge by value
+    at a source, that one value may have to be parsed: `look_us`. `values` tells how an operator's rows are spread
     over the cells of a column, under "operator.column" (see `network.columns.value_tracks`).
     """
 
@@ -35,6 +35,8 @@ class Profile:
     values: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.values, Mapping):
+            raise NetworkError(f"profile values is {self.values!r}: give shares under 'operator.column'.")
         for word in ("cost_us", "selectivity", "read_us", "look_us"):
             numbers = getattr(self, word)
             if not isinstance(numbers, Mapping):

@@ -6,7 +6,7 @@ are exact inverses (see `arrived.py`), the same in every process and after every
 
 import csv
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -229,8 +229,11 @@ class Trace(_Profile):
         return cls(tuple(seconds), tuple(rates), end_s=end_s)
 
     def _check(self) -> None:
-        object.__setattr__(self, "seconds", tuple(self.seconds))
-        object.__setattr__(self, "rows_per_s", tuple(self.rows_per_s))
+        for name in ("seconds", "rows_per_s"):
+            given = getattr(self, name)
+            if isinstance(given, str) or not isinstance(given, Iterable):
+                raise NetworkError(f"Trace: {name} is {given!r}, give a list of numbers")
+            object.__setattr__(self, name, tuple(given))
         if not self.seconds or len(self.seconds) != len(self.rows_per_s):
             sizes = f"{len(self.seconds)} seconds and {len(self.rows_per_s)} rows_per_s"
             raise NetworkError(f"Trace: got {sizes}, give at least one, and as many of the one as of the other")

@@ -27,7 +27,7 @@ class BatchEvent:
     Nobody can change it: its mappings, and those of `sample` and `plan`, are read-only. Its size depends on the
     network, not on how long it runs or how many rows come.
 
-    `accounts` has, by (source, output), where source tuples went; `delivered`, by output, what it got. `load` is the
+    `accounts` has, by (source, output), where source rows went; `delivered`, by output, what it got. `load` is the
     work of the batch, nothing shed, over its budget, by the costs as they are known. `infeasible` says why no plan
     fits. `uncertified` says why a plan was refused, where a safe one took its place. While `calibrating`, costs have
     not been measured and nothing is shed.
@@ -147,7 +147,7 @@ def batch_event(
     """The event of a batch that has run.
 
     `dropped` counts rows by the arc on which they were dropped; `results_dropped` does the same for results of windows,
-    which are not source tuples.
+    which are not source rows.
 
     >>> from jettison.network import Network
     >>> net = Network("two"); s = net.source("s", "x int")

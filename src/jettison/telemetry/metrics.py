@@ -84,7 +84,7 @@ class Metrics:
                 ("mispredicted_batches", "Batches over budget that were predicted to fit", ()),
                 ("infeasible_batches", "Batches that no plan could bring within the budget", ()),
                 ("uncertified_plans", "Plans that were refused, so that a safe one took their place", ()),
-                ("rows_in", "Source tuples that arrived, skipped ones included", ("source",)),
+                ("rows_in", "Source rows that arrived, skipped ones included", ("source",)),
                 ("rejected_rows", "Rows that did not parse", ("source",)),
                 ("rows_without_time", "Rows that have no event time", ("source",)),
                 ("skipped_rows", "Records that were skipped unread", ("source",)),
@@ -98,7 +98,7 @@ class Metrics:
                 ("missing_result_rows", "Rows of groups that lost every row in a window, estimated", ("operator",)),
                 ("would_shed_rows", "Rows that a drop would have removed, in a dry run", ("arc",)),
                 ("output_rows", "Rows that were delivered", ("output",)),
-                ("tuples", "Source tuples by what became of them for an output", ("source", "output", "fate")),
+                ("source_rows", "Source rows by what became of them for an output", ("source", "output", "fate")),
             ],
         )
 
@@ -112,7 +112,7 @@ class Metrics:
                 ("infeasible", "1 while no plan brings batches within the budget", ()),
                 ("calibrating", "1 until costs have been measured; nothing is shed before", ()),
                 ("last_batch_timestamp_seconds", "When the last batch ended, since 1970", ()),
-                ("delivered_ratio", "Share of an output's tuples that the last batch delivered, counted", ("output",)),
+                ("delivered_ratio", "Share of an output's rows that the last batch delivered, counted", ("output",)),
                 ("utility_ratio", "Utility of an output in the last batch, by its QoS, counted", ("output",)),
                 ("would_deliver_ratio", "Share that an output would have got, in a dry run", ("output",)),
                 ("keep_ratio", "Share that the plan keeps on an arc", ("arc",)),
@@ -169,7 +169,7 @@ class Metrics:
                 count[name](arc, kind_of_reason(reason_on(plan, arc))).inc(rows)
         for (source, output), account in event.accounts.items():
             for fate in ("processed", "shed", "rejected", "late", "skipped"):
-                count["tuples"](source, output, fate).inc(max(0.0, getattr(account, fate)))
+                count["source_rows"](source, output, fate).inc(max(0.0, getattr(account, fate)))
         for name, found in (("unfit_rows", sample.unfit), ("withheld_windows", sample.withheld)):
             for operator, rows in found.items():
                 count[name](operator).inc(rows)

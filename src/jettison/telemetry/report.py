@@ -21,12 +21,12 @@ _SHOWN_SHARES = (0.5, 0.95, 0.99, 1.0)
 
 @dataclass(frozen=True)
 class OutputReport:
-    """One output: rows delivered, the share of its tuples that this is, its utility, its latency in milliseconds.
+    """One output: rows delivered, the share of its rows that this is, its utility, its latency in milliseconds.
 
     `delivered_share` is what came over what would have come without shedding, by the rows counted on every arc; of
     windows that may be dropped whole, those kept over those closed. `utility` is what the QoS says of that share.
-    `latency_utility` is what was left of the delivered tuples' utility at their age (1 where age does not matter).
-    `accuracy` is the share of source tuples that was processed for this output, and `account` says what became of the
+    `latency_utility` is what was left of the delivered rows' utility at their age (1 where age does not matter).
+    `accuracy` is the share of source rows that was processed for this output, and `account` says what became of the
     others.
     """
 
@@ -43,7 +43,7 @@ class OutputReport:
 class Report:
     """Totals of a run. `print(report)` shows it as a table.
 
-    `rows_in` counts source tuples that arrived, those skipped unread included. `rows_shed` counts drops: rows removed
+    `rows_in` counts source rows that arrived, those skipped unread included. `rows_shed` counts drops: rows removed
     where a drop stood, and those skipped. A row that two branches drop is two drops, so this is no share of `rows_in`:
     that is `shed_share`. `results_shed` counts results of windows, which are no rows of a source.
     `accounts` says by (source, output): read = processed + shed + rejected + late + skipped.
@@ -76,8 +76,8 @@ class Report:
 
     @property
     def shed_share(self) -> float:
-        """Of the source tuples that outputs should have got, the share that was shed or skipped: the mean over all
-        (source, output), weighed by tuples, so it lies between the outputs' own shares."""
+        """Of the source rows that outputs should have got, the share that was shed or skipped: the mean over all
+        (source, output), weighed by rows, so it lies between the outputs' own shares."""
         whole = summed(self.accounts.values())
         return whole.lost_to_overload / whole.read if whole.read else 0.0
 
@@ -212,13 +212,13 @@ class Totals:
                 self.latency.setdefault(output.name, LatencyHistogram()).add(seen.rows, seen.latency_ms)
 
     def delivered_share(self, output: str) -> float:
-        """Share of an output's tuples that was delivered, by what was counted on the way to it."""
+        """Share of an output's rows that was delivered, by what was counted on the way to it."""
         with self._lock:
             possible = self._possible.get(output, 0.0)
             return self._weighted[output] / possible if possible else 1.0
 
     def worth_share(self, output: str) -> float:
-        """Share of what an output's tuples are worth that was delivered, by what was counted on the way to it."""
+        """Share of what an output's rows are worth that was delivered, by what was counted on the way to it."""
         with self._lock:
             possible = self._possible.get(output, 0.0)
             return self._worth[output] / possible if possible else 1.0

@@ -164,7 +164,7 @@ def test_trust_9_floors_that_do_not_fit_win_over_the_budget_and_say_so(name: str
 
 def test_trust_9_certify_refuses_a_plan_below_a_floor() -> None:
     problem = Problem(one(min_accuracy=0.6), COSTS, {"s": 100.0}, 500.0)
-    with pytest.raises(PlanError, match=r"'o': 0\.5000 of its source tuples are processed, its floor is 0\.6"):
+    with pytest.raises(PlanError, match=r"'o': 0\.5000 of its source rows are processed, its floor is 0\.6"):
         certify(problem, claimed(problem, {"s": Random(0.5)}, ""), within_budget=False)
 
 

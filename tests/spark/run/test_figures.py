@@ -134,7 +134,7 @@ def test_trust_7_and_21_tuples_add_up_and_every_series_of_deploy_is_there(spark:
     found = samples(text)
     for fate in TERMS:
         key = {"network": "trips", "source": "trips", "output": "fares", "fate": fate}
-        assert found["jettison_tuples_total", frozenset(key.items())] == pytest.approx(
+        assert found["jettison_source_rows_total", frozenset(key.items())] == pytest.approx(
             getattr(report.accounts["trips", "fares"], fate)
         )
     for arc in drops:

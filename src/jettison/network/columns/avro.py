@@ -35,15 +35,23 @@ def avro_columns(schema: str, element: str) -> tuple[Column, ...]:
     >>> avro_columns(f'{{"type": "record", "name": "trip", "fields": [{fare}]}}', "source 'trips'")
     (('fare', 'double'),)
     """
+    if not isinstance(schema, str):
+        raise NetworkError(f"{element}: schema is {schema!r}: give an Avro schema as JSON text.")
     try:
         record = json.loads(schema)
     except json.JSONDecodeError as error:
         raise NetworkError(f"{element}: the Avro schema is not JSON: {error}.") from error
     if not isinstance(record, dict) or record.get("type") != "record" or not record.get("fields"):
         raise NetworkError(f'{element}: the Avro schema is not a record with fields: {{"type": "record", ...}}.')
-    columns = tuple(
-        (str(field["name"]), _kind(field["type"], f"{element}, {field['name']}")) for field in record["fields"]
-    )
+    try:
+        columns = tuple(
+            (str(field["name"]), _kind(field["type"], f"{element}, {field['name']}")) for field in record["fields"]
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise NetworkError(
+            f"{element}: the Avro schema has a part that cannot be read ({type(error).__name__}: {error}): give every "
+            f'field a name and a type, such as {{"name": "fare", "type": "double"}}.'
+        ) from error
     check_names(element, [name for name, _ in columns])
     return columns
 

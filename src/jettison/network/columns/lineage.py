@@ -43,7 +43,7 @@ def origins(graph: Graph, name: str, column: str) -> dict[str, str]:
         if operator.name not in reaching or operator.name == name or not all(head in found for head in heads):
             continue
         names = [dict(_before(graph, head, found[head])).get(operator.name, "") for head in heads]
-        # on every way to the output the values must be these: a tuple goes all of them
+        # on every way to the output the values must be these: a row goes all of them
         if len({each.lower() for each in names}) == 1 and names[0]:
             found[operator.name] = names[0]
     return found

@@ -103,7 +103,7 @@ class Tracks:
         return next(iter(found.values())) if len(found) == 1 else None
 
     def at(self, arc: str) -> tuple[Track, str] | None:
-        """The track by whose values an arc's tuples can be judged, and the column's name there.
+        """The track by whose values an arc's rows can be judged, and the column's name there.
 
         None unless all valued outputs below are valued by the same column, and that is on the arc already.
         """

@@ -163,7 +163,7 @@ def differences(before: Plan, after: Plan) -> list[str]:
             found.append(f"{arc} keeps {100 * now.keep:.1f} %{now.named}{instead}")
         else:
             found.append(f"{arc} keeps the same share{now.named}, {_instead(was, now)}")
-    found += [f"{arc} without stale tuples" for arc in after.stale if arc not in before.stale]
+    found += [f"{arc} without stale rows" for arc in after.stale if arc not in before.stale]
     if after.reason != before.reason:
         found.append(f"reason {after.reason} instead of {before.reason}")
     delivered = [

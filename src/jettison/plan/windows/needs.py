@@ -49,7 +49,7 @@ class WinDrop:
         if not 0 < self.slide <= self.size:
             raise PlanError(
                 f"windows of size {self.size} and slide {self.slide}: give ticks with 0 < slide <= size, so that every "
-                f"tuple is in a window."
+                f"row is in a window."
             )
 
     def covering(self, tick: int) -> range:
@@ -149,7 +149,7 @@ def needed_intervals(
     if len(indices) > MOST_WINDOWS:
         raise PlanError(
             f"ticks {low} to {high} have {len(indices)} windows of slide {window.slide}: ask about {MOST_WINDOWS} or "
-            f"fewer, and count tuples with other times as needed."
+            f"fewer, and count rows with other times as needed."
         )
     fates = np.concatenate(([False], kept(schedule, np.arange(indices.start, indices.stop), group), [False]))
     edges = (np.flatnonzero(fates[1:] != fates[:-1]) + indices.start).tolist()
