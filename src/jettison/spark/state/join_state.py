@@ -262,6 +262,9 @@ class BatchJoins:
         self._parts_ms[operator.name] = 1000 * (time.perf_counter() - began)
         return {operator.name: pairs}
 
+    def most_rows(self, name: str) -> int | None:
+        return None
+
     def commit(self, progress: Progress) -> None:
         """Say how far all sides have got, when all rows have been looked at: also of joins that had nothing to pair,
         for what is shed must make no difference."""
