@@ -110,8 +110,9 @@ def _all_ways(capacity: Capacity, feed: Feed, seconds: float, out: Path, console
 def _generated(
     spark: Any, name: str, rate: Rate, seconds: float, cap: int | None
 ) -> Iterator[tuple[Network, dict[str, Any]]]:
-    most_rows = {"rows_per_batch": cap, "limit_rows": rate.rows_until(seconds)}
-    yield taxi_network(valued=True), {"trips": generate(spark, TAXI_PAYLOAD, rate=rate, **most_rows)}
+    all_rows = rate.rows_until(seconds)
+    trips = generate(spark, TAXI_PAYLOAD, rate=rate, rows_per_batch=cap, limit_rows=all_rows)
+    yield taxi_network(valued=True), {"trips": trips}
 
 
 @contextmanager
