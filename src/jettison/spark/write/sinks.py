@@ -14,16 +14,7 @@ import pyarrow.parquet
 import pyspark
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
-from pyspark.sql.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    NumericType,
-    StringType,
-    StructField,
-    TimestampNTZType,
-    TimestampType,
-)
+from pyspark.sql.types import DateType, StructField, TimestampNTZType, TimestampType
 
 from jettison.errors import StartError
 from jettison.network.calls import checked_call
@@ -33,11 +24,10 @@ from jettison.spark.checkpoint.small_files import local_place
 from jettison.spark.compile.drops import placeable
 from jettison.spark.folder_size import Size, size_of_folder
 from jettison.spark.read.kafka import KafkaSink
-from jettison.spark.write.small_outputs import collected
+from jettison.spark.write.small_outputs import collected, is_plain
 
 BATCH_COLUMN = "batch"
 REFUSE, REPLACE = "refuse", "replace"
-_PLAIN = (BinaryType, BooleanType, DateType, NumericType, StringType, TimestampNTZType, TimestampType)
 _WRITTEN_BY = {"org.apache.spark.version": pyspark.__version__}
 """Says that times are of the calendar that Spark writes by now, and are not to be moved when they are read."""
 
@@ -77,7 +67,7 @@ class ParquetSink:
         """The same, of one file that the driver writes, where the path is on this machine: the folder is there as a
         whole, or not at all."""
         place = local_place(self.path)
-        table = collected(rows) if place is not None and all(map(_is_plain, rows.schema)) else None
+        table = collected(rows) if place is not None and is_plain(rows.schema) else None
         if place is None or table is None:
             return self.write(rows, batch)
         made, folder = Path(place, f"_{BATCH_COLUMN}={batch}"), Path(place, f"{BATCH_COLUMN}={batch}")
@@ -180,11 +170,6 @@ def _first(rows: DataFrame, limit: int) -> list[Row]:
             return kept.select(*(F.expr(_in_python(each)) for each in kept.schema.fields)).take(limit)
     finally:
         kept.unpersist()
-
-
-def _is_plain(column: StructField) -> bool:
-    """Whether a column is the same in a file whoever writes it."""
-    return isinstance(column.dataType, _PLAIN)
 
 
 def sink_place(sink: Sink) -> str:

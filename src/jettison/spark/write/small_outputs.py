@@ -14,12 +14,23 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import DataFrame
+from pyspark.sql.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    NumericType,
+    StringType,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
 
 MOST_ROWS = 10_000
 """An output of at most so many rows is small."""
 _MOST_UNBOUNDED = 1_000
 """An output that nothing bounds is small when it had at most so many rows in each of the last batches."""
 _LAST = 3
+_PLAIN = (BinaryType, BooleanType, DateType, NumericType, StringType, TimestampNTZType, TimestampType)
 _WAYS = ("write", "write_few")
 
 
@@ -61,6 +72,11 @@ class SmallOutputs:
         """Learn how many rows outputs had in a batch."""
         for output, count in rows.items():
             self._seen.setdefault(output, deque(maxlen=_LAST)).append((count, read))
+
+
+def is_plain(schema: StructType) -> bool:
+    """Whether all columns are the same in a file, whoever writes it."""
+    return all(isinstance(column.dataType, _PLAIN) for column in schema)
 
 
 def is_too_much(error: BaseException) -> bool:
