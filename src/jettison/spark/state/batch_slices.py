@@ -31,6 +31,7 @@ from jettison.spark.state.operator_state import OpenedBatch, Progress, StateMeas
 from jettison.spark.state.slice_log import SlicePart, SliceRecord
 from jettison.spark.state.slice_store import Failing, explained
 from jettison.spark.state.slice_writer import Merged, Sliced, SliceWriter, Written
+from jettison.spark.state.written_parts import together
 from jettison.spark.windows.missing_results import Missing
 from jettison.spark.windows.slices import SLICE, Shape, number, results
 from jettison.statistics.samples import Measured
@@ -178,7 +179,7 @@ class BatchSlices:
             base = self._bases[shape.group.name]
             context = {} if base is None else base.context
             thinned = () if base is None else base.thinned.get(member.name, ())
-            slices = self._writer.read(shape, found)
+            slices = together(self._writer.read(shape, found), sum(part.rows for part in found))
             made = results(shape, member, slices, closing, context, thinned, self._missing.watched)
             return self._failing.watched(member.name, made) if member.name in shape.failing else made
         session = self._batch.session

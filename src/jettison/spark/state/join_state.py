@@ -38,7 +38,7 @@ from jettison.spark.state.operator_state import OpenedBatch, Progress, StateMeas
 from jettison.spark.state.part_files import check_files, files_of
 from jettison.spark.state.presence import Presence
 from jettison.spark.state.state_log import StateLog
-from jettison.spark.state.written_parts import write_part
+from jettison.spark.state.written_parts import together, write_part
 from jettison.spark.write.small_outputs import MOST_ROWS, is_plain
 from jettison.statistics.samples import Measured
 
@@ -195,7 +195,7 @@ class JoinState:
         if come[0] is not None and (waits[1] is not None or come[1] is not None):
             there = waits[1] if come[1] is None else come[1] if waits[1] is None else waits[1].union(come[1])
             assert there is not None
-            found = paired(join, come[0], there)
+            found = paired(join, come[0], together(there, _rows_in([*old[1], *(part for part in new[1:] if part)])))
         if come[1] is not None and waits[0] is not None:
             others = paired(join, waits[0], come[1])
             found = others if found is None else found.union(others)
@@ -211,7 +211,7 @@ class JoinState:
         if not parts:
             return None
         paths = [as_it_stands(f"{self._path}/{join.name}/{part.name}") for part in parts]
-        rows = session.read.schema(self._schemas[join.name][side]).parquet(*paths)
+        rows = together(session.read.schema(self._schemas[join.name][side]).parquet(*paths), _rows_in(parts))
         return rows if first_us is None else rows.where(f"unix_micros({TIME}) >= {_number(first_us)}")
 
     def _append(
@@ -294,6 +294,10 @@ class BatchJoins:
 
     def close(self) -> None:
         """Rows are kept when they are paired: nothing runs on."""
+
+
+def _rows_in(parts: Sequence[Part]) -> int:
+    return sum(part.rows for part in parts)
 
 
 def _after(

@@ -21,6 +21,7 @@ from jettison.spark.state.operator_state import OpenedBatch
 from jettison.spark.state.presence import Presence
 from jettison.spark.state.slice_log import SlicePart
 from jettison.spark.state.slice_store import SliceStore, fits_driver
+from jettison.spark.state.written_parts import together
 from jettison.spark.windows.slices import NEWEST, ROWS, SLICE, Shape, kept_slices, merged, number, sliced
 from jettison.spark.windows.unneeded_slices import unneeded
 from jettison.statistics.samples import GroupSample
@@ -106,6 +107,7 @@ class SliceWriter:
         for place, sums in enumerate(shape.contexts.values()):
             metrics += context_metrics(place, sums)
         few = self._few(shape, of)
+        rows = together(rows, self._batch.rows)
         seen, written = self._write(shape, name, sliced(shape, rows), kept, metrics, needed, few=few)
         self._sliced.saw(of, seen.get("rows") or 0)
         part = None if written is None else self._part(shape, name, written, 0, of)

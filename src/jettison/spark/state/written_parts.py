@@ -8,7 +8,7 @@ import pyarrow.parquet
 from pyspark.sql import DataFrame
 
 from jettison.spark.checkpoint.small_files import Folder, LocalFolder
-from jettison.spark.write.small_outputs import collected
+from jettison.spark.write.small_outputs import MOST_ROWS, collected
 
 _MARKED = "mapreduce.fileoutputcommitter.marksuccessfuljobs"
 """Whether a file says that a folder is complete: here the record does, and making one takes 14 ms on a local disk."""
@@ -26,3 +26,8 @@ def write_part(rows: DataFrame, folder: Folder, path: str, below: str, *, few: b
     folder.delete(below)
     Path(folder.path, below).mkdir(parents=True)
     pyarrow.parquet.write_table(table, Path(folder.path, below, "rows.parquet"))
+
+
+def together(rows: DataFrame, count: int | None) -> DataFrame:
+    """Rows in one partition where there are few: what groups or pairs them needs no shuffle then, and one job does."""
+    return rows.coalesce(1) if count is not None and count <= MOST_ROWS else rows
