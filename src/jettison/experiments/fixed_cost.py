@@ -25,7 +25,7 @@ from jettison.spark.run.session import local_session
 from jettison.spark.run.start import start
 from jettison.statistics.profile import Profile
 
-_SCHEMA = "trip long, pickup timestamp, zone int, fare double"
+SCHEMA = "trip long, pickup timestamp, zone int, fare double"
 _ROWS = 1_000
 _FEW_ROWS = 50
 _BATCH_MS = 1_000
@@ -37,7 +37,7 @@ _BARS = {"one_output_ms": 30.0, "with_window_ms": 400.0, "complex_ms": 1000.0, "
 def filters(outputs: int, *, window: bool = False) -> Network:
     """So many filters of one source, and a window of ten seconds."""
     net = Network("fixed-cost")
-    trips = net.source("trips", _SCHEMA, event_time="pickup", id=["trip"])
+    trips = net.source("trips", SCHEMA, event_time="pickup", id=["trip"])
     for name, condition in list(_FILTERS.items())[:outputs]:
         trips.where(condition, name=f"{name}_only").output(name)
     if window:
@@ -49,7 +49,7 @@ def seven_queries() -> Network:
     """Seven queries over three sources: five aggregates, one of them nested, and three joins of streams."""
     net = Network("seven-queries")
     trips, tips, rides = (
-        net.source(name, _SCHEMA, event_time="pickup", id=["trip"]) for name in ("trips", "tips", "rides")
+        net.source(name, SCHEMA, event_time="pickup", id=["trip"]) for name in ("trips", "tips", "rides")
     )
     busy = trips.window("10 seconds", by="zone").agg(n="count(*)", name="busy")
     busy.output("zones")
@@ -122,7 +122,7 @@ def plain(spark: Any, folder: Path, batches: int, *, outputs: int) -> list[float
     return _triggers_ms(query, batches)
 
 
-def run(*, quick: bool, say: Say, only: str | None = None) -> Result:
+def run(*, quick: bool, say: Say) -> Result:
     rounds, batches, warm = (1, 4, 4) if quick else (3, 30, 20)
     spark = local_session()
     variants: dict[str, Callable[[Any, Path, int], list[float]]] = {

@@ -191,13 +191,15 @@ class JoinState:
         old = [in_reach(before[side].parts, new[1 - side], within_us) for side in (0, 1)]
         waits = [self._rows(join, side, session, old[side], horizon(join, side, before)) for side in (0, 1)]
         come = [self._rows(join, side, session, [part] if part else [], None) for side, part in enumerate(new)]
+        count = _rows_in([*old[0], *old[1], *(part for part in new if part is not None)])
+        few = count <= MOST_ROWS
         found: DataFrame | None = None
         if come[0] is not None and (waits[1] is not None or come[1] is not None):
             there = waits[1] if come[1] is None else come[1] if waits[1] is None else waits[1].union(come[1])
             assert there is not None
-            found = paired(join, come[0], together(there, _rows_in([*old[1], *(part for part in new[1:] if part)])))
+            found = paired(join, come[0], together(there, count), few=few)
         if come[1] is not None and waits[0] is not None:
-            others = paired(join, waits[0], come[1])
+            others = paired(join, waits[0], come[1], few=few)
             found = others if found is None else found.union(others)
         if found is None:
             nothing = [session.createDataFrame([], schema) for schema in self._schemas[join.name]]

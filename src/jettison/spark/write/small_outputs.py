@@ -1,9 +1,9 @@
 """Which outputs of a batch are small: their rows come to the driver, which writes one file of them.
 
 For a few rows most of the time of a Spark job that writes goes into its files: 80 to 90 ms a parquet folder on a local
-disk, of which collecting the rows takes 30. An output is small where what is read bounds its rows. Behind joins and
-functions nothing does: there the last batches tell, and Spark's own limit of what comes to the driver
-(`spark.driver.maxResultSize`) is the last resort, see `is_too_much`.
+disk, of which collecting the rows takes 30. An output is small where what is read bounds its rows. Where it does not
+(large batches, joins, functions of the user's own) the last batches tell, and Spark's own limit of what comes to the
+driver (`spark.driver.maxResultSize`) is the last resort, see `is_too_much`.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from pyspark.sql.types import (
 
 MOST_ROWS = 10_000
 """An output of at most so many rows is small."""
-_MOST_UNBOUNDED = 1_000
-"""An output that nothing bounds is small when it had at most so many rows in each of the last batches."""
+_MOST_OF_LATE = 5_000
+"""An output that nothing else bounds is small when it had at most so many rows in each of the last batches."""
 _LAST = 3
 _PLAIN = (BinaryType, BooleanType, DateType, NumericType, StringType, TimestampNTZType, TimestampType)
 _WAYS = ("write", "write_few")
@@ -62,10 +62,10 @@ class SmallOutputs:
 
     def is_small(self, output: str, *, most_rows: int | None, read: int) -> bool:
         """Whether an output is small in a batch. `most_rows` bounds it, `read` is how many rows the batch reads."""
-        if most_rows is not None:
-            return most_rows <= MOST_ROWS
+        if most_rows is not None and most_rows <= MOST_ROWS:
+            return True
         seen = self._seen.get(output, ())
-        known = len(seen) == _LAST and max(rows for rows, _ in seen) <= _MOST_UNBOUNDED
+        known = len(seen) == _LAST and max(rows for rows, _ in seen) <= _MOST_OF_LATE
         return known and read <= 2 * max(before for _, before in seen)
 
     def saw(self, rows: Mapping[str, int], *, read: int) -> None:
