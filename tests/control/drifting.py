@@ -90,8 +90,8 @@ class Loop:
             1000.0,
             900.0,
             rows,
-            {"s": (len(values), len(values)), self._arc: (len(values), len(kept))},
-            {"o": OutputSample(len(out))},
+            arcs={"s": (len(values), len(values)), self._arc: (len(values), len(kept))},
+            outputs={"o": OutputSample(len(out))},
             values={name: each for name, each in behind.items() if each.rows},
             before={self._arc: sampled(values)} if looked and drop is not None else {},
         )

@@ -67,8 +67,8 @@ class Filtering:
             self.trigger_ms,
             0.9 * self.trigger_ms,
             {"s": len(values)},
-            arcs,
-            {"out": OutputSample(len(out))},
+            arcs=arcs,
+            outputs={"out": OutputSample(len(out))},
             values={name: sampled(rows) for name, rows in seen.items() if len(rows)},
             before={arc: each for arc, each in looked.items() if each.rows},
         )

@@ -55,7 +55,14 @@ def sample_of(batch: int, problem: Problem, plan: Plan, draw: random.Random) -> 
     groups = {each.name: GroupSample(100.0, {0: 30.0, 5: 20.0}) for each in problem.graph.aggregates}
     took_ms = draw.uniform(0.7, 1.4) * problem.load_us / 1000
     return BatchSample(
-        batch, 0.0, 1.0, took_ms, {n: int(c) for n, c in problem.rows.items()}, arcs, outputs, groups=groups
+        batch,
+        0.0,
+        1.0,
+        took_ms,
+        {n: int(c) for n, c in problem.rows.items()},
+        arcs=arcs,
+        outputs=outputs,
+        groups=groups,
     )
 
 

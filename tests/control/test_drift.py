@@ -185,7 +185,9 @@ def test_trust_3_a_filter_passes_other_shares_when_other_values_come() -> None:
         behind = ValueSample(8_000, tuple(point for point in points if point > 5_000))
         passed = {"o": OutputSample(int((values > 5_000).sum()))}
         loop.record(
-            BatchSample(number, 0.0, 1000.0, 900.0, {"s": 10_000}, {}, passed, values={"s.x": seen, "o.x": behind})
+            BatchSample(
+                number, 0.0, 1000.0, 900.0, {"s": 10_000}, arcs={}, outputs=passed, values={"s.x": seen, "o.x": behind}
+            )
         )
         assert loop.profile.passes("high") == pytest.approx(0.8, abs=0.05)
 
@@ -195,7 +197,7 @@ def test_trust_3_trust_is_lost_by_nothing_and_by_missing_twice_and_comes_back() 
     plan = Plan({"s": Semantic("x", (0.0, 1.0), (1.0, 0.0), keep=0.5)}, delivered={"o": 0.5})
 
     def batch(kept: int, plan: Plan = plan) -> int:
-        sample = BatchSample(0, 0.0, 1.0, 1.0, {"s": 1000}, {"s": (1000, kept)}, {"o": OutputSample(kept)})
+        sample = BatchSample(0, 0.0, 1.0, 1.0, {"s": 1000}, arcs={"s": (1000, kept)}, outputs={"o": OutputSample(kept)})
         trust.record(plan, sample)
         return trust.batches_by_chance
 

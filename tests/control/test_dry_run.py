@@ -62,7 +62,7 @@ def ran(*, dry: bool, learn: bool, times: float, bounded: bool, until_s: float =
         took_ms = 20.0 + count * (1.0 + 18.0 * keep) / 1000
         arcs = {} if dry or keep == 1.0 else {"s": (count, round(keep * count))}
         out = {"o": OutputSample(round(keep * count))}
-        controller.record(BatchSample(batch, 1000 * now_s, interval_ms, took_ms, rows, arcs, out))
+        controller.record(BatchSample(batch, 1000 * now_s, interval_ms, took_ms, rows, arcs=arcs, outputs=out))
         told.arrived += count
         if dry:
             told.dropped += sum(gone for _, gone in planner.dropped.values())

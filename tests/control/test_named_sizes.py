@@ -92,8 +92,8 @@ def test_shares_are_those_before_the_drop() -> None:
         1000.0,
         1000.0,
         {"t": 1000},
-        {"t": (1000, round(passed))},
-        {"table": OutputSample(0)},
+        arcs={"t": (1000, round(passed))},
+        outputs={"table": OutputSample(0)},
         groups={"busy": GroupSample(passed, {0: 300.0, 1: 50.0})},
     )
     sizes.update(before_drops(decisions, plan, seen, sizes))
@@ -131,8 +131,8 @@ def loop(airport: float, overload: float, seconds: float, *, tell: bool = True) 
                 1000.0,
                 1000 * took[-1],
                 {"t": rows},
-                {"t": (rows, round(sum(left)))},
-                {"table": OutputSample(0)},
+                arcs={"t": (rows, round(sum(left)))},
+                outputs={"table": OutputSample(0)},
                 groups=groups,
             )
         )

@@ -73,8 +73,8 @@ def plans(made: Callable[[], tuple[jt.Graph, Profile]], seed: int, restarts: Col
                 1000 * interval_s,
                 1000 * whims.uniform(0.3, 2.5),
                 rows,
-                {},
-                {"table": OutputSample(10)},
+                arcs={},
+                outputs={"table": OutputSample(10)},
                 values=values if graph.tracks.all else {},
             )
         )

@@ -40,7 +40,9 @@ def test_what_goes_by_chance_instead_holds_the_floor(floor: float, keep: float) 
 
 
 def sample(batch: int, rows: int) -> BatchSample:
-    return BatchSample(batch, 0.0, 1000.0, 900.0, {"s": 1000}, {"s": (1000, 750)}, {"o": OutputSample(rows)})
+    return BatchSample(
+        batch, 0.0, 1000.0, 900.0, {"s": 1000}, arcs={"s": (1000, 750)}, outputs={"o": OutputSample(rows)}
+    )
 
 
 def test_an_output_that_has_nothing_to_get_does_not_end_drops_by_value() -> None:

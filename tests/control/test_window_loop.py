@@ -59,7 +59,13 @@ def loop(
         arcs_seen = {"t": (rows, round(share * rows))}
         controller.record(
             BatchSample(
-                len(plans), 1000 * now_s, 1000.0, 1000 * took_s, {"t": rows}, arcs_seen, {"table": OutputSample(0)}
+                len(plans),
+                1000 * now_s,
+                1000.0,
+                1000 * took_s,
+                {"t": rows},
+                arcs=arcs_seen,
+                outputs={"table": OutputSample(0)},
             )
         )
         plans.append(plan)

@@ -64,7 +64,7 @@ def test_the_house_reports_tell_them_apart() -> None:
     plan = Plan({"paid.where>paid": Random(0.5)}, "overload")
     outputs = {"paid": OutputSample(50), "busy": OutputSample(1), "sums": OutputSample(1)}
     arcs = {"trips": (100, 100), "paid.where>paid": (100, 50)}
-    totals.add(BatchSample(0, 0.0, 1e3, 5e2, {"trips": 100}, arcs, outputs), plan)
+    totals.add(BatchSample(0, 0.0, 1e3, 5e2, {"trips": 100}, arcs=arcs, outputs=outputs), plan)
     report = totals.report(1.0, plan, None)
     assert [report.outputs[name].account.shed for name in ("paid", "busy")] == [50.0, 0.0]
 

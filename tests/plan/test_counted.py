@@ -24,6 +24,8 @@ def test_trust_3_the_share_of_a_drop_by_value_is_that_of_the_rows_counted_there(
     drop = Semantic("x", bounds, (*(float(low >= 50) for low in bounds[:-1]), 0.0), keep=0.5)
     values = sorted(float(number % 100) for number in range(1000) if number % 100)
     points = tuple(values[int((place + 0.5) / 200 * 990)] for place in range(200))
-    sample = BatchSample(0, 0.0, 0.0, 0.0, {"s": 1000}, {"w>o": (990, 500)}, before={"w>o": ValueSample(990, points)})
+    sample = BatchSample(
+        0, 0.0, 0.0, 0.0, {"s": 1000}, arcs={"w>o": (990, 500)}, before={"w>o": ValueSample(990, points)}
+    )
     delivered, _ = counted_shares(net.graph, Profile({}, selectivity), Plan({"w>o": drop}), sample)
     assert delivered["o"] == pytest.approx(500 / 990, abs=1e-6)

@@ -20,7 +20,7 @@ def test_trust_7_batches_weigh_what_would_have_come_to_the_output() -> None:
     totals = Totals(net.graph, 900.0)
     shed = Plan({"s": Random(0.1)}, "overload", delivered={"o": 0.1})
     calm = BatchSample(0, 0.0, 1000.0, 80.0, {"s": 1000}, outputs={"o": OutputSample(100)})
-    burst = BatchSample(1, 0.0, 1000.0, 80.0, {"s": 1000}, {"s": (1000, 100)}, outputs={"o": OutputSample(90)})
+    burst = BatchSample(1, 0.0, 1000.0, 80.0, {"s": 1000}, arcs={"s": (1000, 100)}, outputs={"o": OutputSample(90)})
     totals.add(calm, Plan(delivered={"o": 1.0}))
     totals.add(burst, shed)
     assert totals.delivered_share("o") == pytest.approx(190 / 1000)

@@ -95,7 +95,7 @@ class Followed:
             1000.0,
             900.0,
             self.rows,
-            arcs,
+            arcs=arcs,
             rejected=rejected,
             skipped={name: count // 5 for name, count in self.rows.items()},
             late=late,
@@ -213,7 +213,9 @@ def test_trust_7_two_branches_that_drop_the_same_rows_are_not_added_up() -> None
     stream = net.source("s", "x int")
     for name in ("a", "b"):
         stream.where("x > 0", name=name).output(f"{name}_out")
-    sample = BatchSample(0, 0.0, 1e3, 9e2, {"s": 1000}, {"s": (1000, 1000), "s>a": (1000, 561), "s>b": (1000, 561)})
+    sample = BatchSample(
+        0, 0.0, 1e3, 9e2, {"s": 1000}, arcs={"s": (1000, 1000), "s>a": (1000, 561), "s>b": (1000, 561)}
+    )
     found = accounts_of(net.graph, sample)
     assert [each.shed for each in found.values()] == [439.0, 439.0]
     assert summed(found.values()).accuracy == 0.561
@@ -223,7 +225,7 @@ def test_trust_7_a_branch_that_is_closed_was_never_counted() -> None:
     """Where nothing is built behind a source, nothing is observed there: the plan says that nothing passed."""
     net = Network("closed")
     net.source("s", "x int").where("x > 0", name="a").output("out")
-    sample = BatchSample(0, 0.0, 1e3, 9e2, {"s": 10}, {"s": (10, 10)})
+    sample = BatchSample(0, 0.0, 1e3, 9e2, {"s": 10}, arcs={"s": (10, 10)})
     assert accounts_of(net.graph, sample, closed={"s>a"})["s", "out"] == Account(10, 0, 10)
     counted = replace(sample, arcs={**sample.arcs, "a>out": (0, 0)})  # the filter removed all of them
     assert accounts_of(net.graph, counted, closed={"a>out"})["s", "out"] == Account(10, 10)
@@ -234,7 +236,7 @@ def test_trust_7_a_tuple_that_becomes_several_rows_is_shed_by_their_share() -> N
     many = net.source("s", "x array<int>").select("explode(x) AS x", name="many")
     many.where("x > 0", name="a").output("a_out")
     many.where("x < 0", name="b").output("b_out")
-    sample = BatchSample(0, 0.0, 1e3, 9e2, {"s": 100}, {"s": (100, 100), "many>a": (300, 150)})
+    sample = BatchSample(0, 0.0, 1e3, 9e2, {"s": 100}, arcs={"s": (100, 100), "many>a": (300, 150)})
     found = accounts_of(net.graph, sample)
     assert (found["s", "a_out"].shed, found["s", "b_out"].shed) == (50.0, 0.0)
 

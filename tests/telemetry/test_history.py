@@ -13,7 +13,7 @@ pytestmark = pytest.mark.core
 
 def sample(batch: int, arcs: int = 5) -> BatchSample:
     seen = {f"operator{batch}>{number}": (1000 + batch, 900) for number in range(arcs)}
-    return BatchSample(batch, 0.0, 1000.0, 500.0, {"trips": 1000}, seen, {})
+    return BatchSample(batch, 0.0, 1000.0, 500.0, {"trips": 1000}, arcs=seen, outputs={})
 
 
 def test_trust_19_the_oldest_batches_make_room() -> None:

@@ -39,7 +39,7 @@ def branches() -> jt.Network:
 
 
 def batch(number: int = 0, duration_ms: float = 500.0, **others: object) -> BatchSample:
-    sample = BatchSample(number, 0.0, 1000.0, duration_ms, {"s": 1000}, {"s": (1000, 1000)})
+    sample = BatchSample(number, 0.0, 1000.0, duration_ms, {"s": 1000}, arcs={"s": (1000, 1000)})
     outputs = {"a_out": OutputSample(500), "b_out": OutputSample(500)}
     return replace(sample, outputs=outputs, **others)  # type: ignore[arg-type]
 
@@ -131,12 +131,12 @@ def test_trust_7_windows_decided_earlier_are_the_reason_when_nothing_more_goes()
     assert plan.drops
     assert plan.reason == f"{WINDOWS_EARLIER} (now: predicted within budget)"
     assert kind_of_reason(plan.reason) == "windows_decided_earlier"
-    sample = BatchSample(9, 0.0, 1e3, 5e2, {"trips": 10}, {"trips": (10, 4)})
+    sample = BatchSample(9, 0.0, 1e3, 5e2, {"trips": 10}, arcs={"trips": (10, 4)})
     assert [entry["reason"] for entry in shed_entries(sample, plan)] == [WINDOWS_EARLIER]
 
 
 def test_the_house_the_ledger_of_a_dry_run_has_one_row_for_a_batch_and_an_arc() -> None:
-    sample = BatchSample(9, 0.0, 1e3, 5e2, {"s": 10}, {"s": (10, 10), "s>a": (10, 10)}, would={"s": (10, 4)})
+    sample = BatchSample(9, 0.0, 1e3, 5e2, {"s": 10}, arcs={"s": (10, 10), "s>a": (10, 10)}, would={"s": (10, 4)})
     would = Plan({"s": Random(0.6)}, "overload", row=2.5)
     entries = shed_entries(sample, Plan(reason="dry run"), would)
     assert [entry["arc"] for entry in entries] == ["s", "s>a"]
@@ -159,7 +159,7 @@ def test_trust_7_results_of_windows_are_not_rows_of_a_source() -> None:
     drops = {"trips": Window(fates, 0.5), "busy>table": Window(fates, 0.5, of="busy")}
     plan = Plan(drops, "overload", delivered={"table": 0.5})
     counted = {"trips": (1000, 600), "trips>busy": (600, 600), "busy>table": (40, 30)}
-    quiet = BatchSample(0, 0.0, 1e3, 5e2, {"trips": 1000}, counted, unneeded={"busy": 50})
+    quiet = BatchSample(0, 0.0, 1e3, 5e2, {"trips": 1000}, arcs=counted, unneeded={"busy": 50})
     closing = replace(quiet, batch=1, windows={"busy": (8.0, 2.0)}, outputs={"table": OutputSample(30)})
     report = reported(net, (replace(quiet, outputs={"table": OutputSample(0)}), plan), (closing, plan))
     assert (report.rows_shed, report.results_shed) == (800, 20)

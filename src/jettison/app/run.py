@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -24,8 +24,6 @@ from jettison.spec.run_section import read_places
 from jettison.telemetry.metrics_address import parse_address
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from jettison.spark.run.run import Run
 
 _POLL_S = 0.5
@@ -90,7 +88,7 @@ def run(
         session.stop()
 
 
-def _session(graph: Graph, cores: int | None, *, kafka: bool) -> SparkSession:
+def _session(graph: Graph, cores: int | None, *, kafka: bool) -> Any:
     """A Spark session on this machine, with the jars that the network needs."""
     with step("starting Spark"):
         from jettison.spark.run.session import local_session

@@ -51,7 +51,7 @@ def counted_shares(
     >>> bounds = net.graph.tracks.by_output["o"].bounds
     >>> upper = Semantic("x", bounds, tuple(float(low >= 50) for low in bounds[:-1]) + (0.0,), keep=0.5)
     >>> low = ValueSample(100, (10.0,) * 80 + (60.0,) * 20)  # the plan counted on 50, there are 20
-    >>> sample = BatchSample(0, 0.0, 1000.0, 900.0, {"s": 1000}, {"s": (1000, 210)}, before={"s": low})
+    >>> sample = BatchSample(0, 0.0, 1000.0, 900.0, {"s": 1000}, arcs={"s": (1000, 210)}, before={"s": low})
     >>> delivered, worth = counted_shares(net.graph, Profile({}, {}), Plan({"s": upper}), sample)
     >>> round(delivered["o"], 3), round(worth["o"], 3)
     (0.21, 0.35)

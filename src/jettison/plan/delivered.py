@@ -53,7 +53,7 @@ def delivered(graph: Graph, plan: Plan, sample: BatchSample, profile: Profile | 
     >>> from jettison.network import Network
     >>> from jettison.plan.drops.random import Random
     >>> net = Network("one"); _ = net.source("s", "x int").where("x > 0", name="w").output("o")
-    >>> sample = BatchSample(0, 0.0, 1000.0, 900.0, {"s": 100}, {"s": (100, 48)})
+    >>> sample = BatchSample(0, 0.0, 1000.0, 900.0, {"s": 100}, arcs={"s": (100, 48)})
     >>> delivered(net.graph, Plan({"s": Random(0.5)}, delivered={"o": 0.5}), sample)
     {'o': Delivered(share=0.48, worth=0.48, weight=100.0)}
     """

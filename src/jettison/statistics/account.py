@@ -77,7 +77,7 @@ def accounts_of(graph: Graph, sample: BatchSample, closed: Collection[str] = ())
     >>> from jettison.network import Network
     >>> net = Network("two"); s = net.source("s", "x int")
     >>> _ = s.where("x > 0", name="a").output("left"); _ = s.where("x > 5", name="b").output("right")
-    >>> sample = BatchSample(0, 0.0, 1000.0, 900.0, {"s": 100}, {"s": (100, 80), "s>b": (80, 60)})
+    >>> sample = BatchSample(0, 0.0, 1000.0, 900.0, {"s": 100}, arcs={"s": (100, 80), "s>b": (80, 60)})
     >>> found = accounts_of(net.graph, sample)
     >>> found["s", "left"]
     Account(read=100.0, processed=80.0, shed=20.0, rejected=0.0, late=0.0, skipped=0.0)

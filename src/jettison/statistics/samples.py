@@ -51,9 +51,22 @@ LATENCY_QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 """Which quantiles `OutputSample.latency_ms` holds, from the freshest row to the stalest."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Measured:
-    """What the jobs of a batch and the state of its operators counted; `BatchSample` says what each part is."""
+    """What the jobs of a batch and the state of its operators counted.
+
+    `arcs` counts what reached an arc and passed its drop, where that was counted; `late` the rows that came behind the
+    watermark: by join of streams those whose partners may have gone, by aggregate those whose windows were closed,
+    which are left out; `failed`, by aggregate, the windows on which a function of the user's own threw; `withheld`
+    those that it has not seen from their first row on; `missing`, by estimated aggregate, the results of which every
+    row was dropped. `unfit` counts, by operator (or by arc into a union), rows that it rejected. `groups` tells, by
+    estimated aggregate, which groups are large, and how large those are that have gaps of their own. `values` tells,
+    by "operator.column", how values that outputs are valued by are spread behind the drops, `before`, by arc, how they
+    are spread before a drop there. By aggregate, `timeless_in` counts the rows without an event time that came to it,
+    `unneeded` those of which no window is kept, `windows` the windows that closed in this batch and how many of them
+    were kept, `watermark_us` the watermark of this batch. `parts_ms` splits the batch's time: deciding, each output's
+    job, and the trigger's own bookkeeping.
+    """
 
     arcs: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     outputs: Mapping[str, OutputSample] = field(default_factory=dict)
@@ -84,26 +97,15 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class BatchSample:
-    """Rows, times and results of one batch.
+class BatchSample(Measured):
+    """What was measured of one batch, with its times and with what became of its records.
 
-    `rows_in` counts what arrived at each source and was read, `arcs` what reached an arc and passed its drop, where
-    that was counted, `skipped` the records that were passed over unread, `stale` those of them that were too old,
-    `gone` those that a source had lost before, `late` the rows that came behind the watermark: by join of streams those
-    whose partners may have gone, by aggregate those whose windows were closed, which are left out; `failed`, by
-    aggregate, the windows on which a function of the user's own threw; `withheld` those that it has not seen from their
-    first row on; `missing`, by estimated aggregate, the results of which every row was dropped. `groups` tells, by
-    estimated aggregate, which groups are large, and how large those are that have gaps of their own. `values` tells,
-    by "operator.column", how values that outputs are valued by are spread behind the drops,
-    `before`, by arc, how they are spread before a drop there. `delivered` and `worth` are, by output, the share of
-    rows and of what they are worth that passed the drops, as counted (see `plan.counted`); an output is missing where
-    only the plan's word is known.
-    In a dry run `would` tells, by arc, how many rows would have reached a drop and how many it would have taken,
-    `would_deliver` the share of each output that would have come through.
-    By aggregate, `timeless_in` counts the rows without an event time that came to it, `unneeded` those of which no
-    window is kept, `windows` the windows that closed in this batch and how many of them were kept, `watermark_us` the
-    watermark of this batch. `unfit` counts, by operator (or by arc into a union), rows that it rejected.
-    `parts_ms` splits the batch's time: deciding, each output's job, and the trigger's own bookkeeping.
+    `rows_in` counts what arrived at each source and was read, `skipped` the records that were passed over unread,
+    `stale` those of them that were too old, `gone` those that a source had lost before. `delivered` and `worth` are, by
+    output, the share of rows and of what they are worth that passed the drops, as counted (see `plan.counted`); an
+    output is missing where only the plan's word is known. In a dry run `would` tells, by arc, how many rows would have
+    reached a drop and how many it would have taken, `would_deliver` the share of each output that would have come
+    through.
     """
 
     batch: int
@@ -111,32 +113,15 @@ class BatchSample:
     interval_ms: float
     duration_ms: float
     rows_in: Mapping[str, int]
-    arcs: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    outputs: Mapping[str, OutputSample] = field(default_factory=dict)
-    rejected: Mapping[str, int] = field(default_factory=dict)
-    timeless: Mapping[str, int] = field(default_factory=dict)
-    late: Mapping[str, int] = field(default_factory=dict)
     gone: Mapping[str, int] = field(default_factory=dict)
     skipped: Mapping[str, int] = field(default_factory=dict)
     stale: Mapping[str, int] = field(default_factory=dict)
     topics: Mapping[str, TopicSample] = field(default_factory=dict)
-    values: Mapping[str, ValueSample] = field(default_factory=dict)
-    parts_ms: Mapping[str, float] = field(default_factory=dict)
     plan_row: float = 0
-    failed: Mapping[str, FailedWindows] = field(default_factory=dict)
-    groups: Mapping[str, GroupSample] = field(default_factory=dict)
     would: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     would_deliver: Mapping[str, float] = field(default_factory=dict)
-    timeless_in: Mapping[str, int] = field(default_factory=dict)
-    unneeded: Mapping[str, int] = field(default_factory=dict)
-    windows: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    watermark_us: Mapping[str, int] = field(default_factory=dict)
-    unfit: Mapping[str, int] = field(default_factory=dict)
-    before: Mapping[str, ValueSample] = field(default_factory=dict)
     delivered: Mapping[str, float] = field(default_factory=dict)
     worth: Mapping[str, float] = field(default_factory=dict)
-    withheld: Mapping[str, int] = field(default_factory=dict)
-    missing: Mapping[str, MissingResults] = field(default_factory=dict)
 
     @classmethod
     def of(

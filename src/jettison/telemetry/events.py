@@ -152,7 +152,7 @@ def batch_event(
     >>> from jettison.network import Network
     >>> net = Network("two"); s = net.source("s", "x int")
     >>> _ = s.where("x > 0", name="a").output("left"); _ = s.where("x > 5", name="b").output("right")
-    >>> sample = BatchSample(0, 0.0, 1000.0, 1800.0, {"s": 100}, {"s": (100, 80), "s>b": (80, 60)})
+    >>> sample = BatchSample(0, 0.0, 1000.0, 1800.0, {"s": 100}, arcs={"s": (100, 80), "s>b": (80, 60)})
     >>> found = batch_event(net.graph, sample, Plan(reason="predicted within budget"), budget_ms=900.0)
     >>> found.dropped, found.over_budget, found.mispredicted
     ({'s': 20, 's>b': 20}, True, True)

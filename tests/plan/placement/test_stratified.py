@@ -151,7 +151,7 @@ def test_the_loop_fills_in_shares_of_the_groups_that_batches_told_of() -> None:
     assert isinstance(first, Stratified)
     assert (first.groups, first.rest) == ((), pytest.approx(0.225))
     sample = GroupSample(4000.0, {1: 2000.0, 2: 1600.0})
-    loop.record(BatchSample(0, 0.0, 100.0, 100.0, rows, {"trips": (4000, 900)}, groups={"busy": sample}))
+    loop.record(BatchSample(0, 0.0, 100.0, 100.0, rows, arcs={"trips": (4000, 900)}, groups={"busy": sample}))
     assert not loop.groups_to_count(rows)
     drop = loop.decide(rows, 100.0).drops["trips"]
     assert isinstance(drop, Stratified)

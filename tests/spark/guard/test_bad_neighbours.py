@@ -44,7 +44,7 @@ def accounts(run: Hand, measured: Measured, rows: int) -> dict[str, Account]:
         0.0,
         0.0,
         {"trips": rows},
-        measured.arcs,
+        arcs=measured.arcs,
         rejected=measured.rejected,
         unfit=measured.unfit,
         late=measured.late,
