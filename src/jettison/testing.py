@@ -108,6 +108,10 @@ def run_rows(
     from jettison.spark.run.start import start
     from jettison.spark.write.sinks import memory
 
+    if not isinstance(network, Network):
+        raise StartError(f"run_rows: network is {network!r}: give a jt.Network.")
+    if not isinstance(rows, Mapping):
+        raise StartError(f"run_rows: rows is {rows!r}: give rows by source, such as {{'trips': [(1, 25.0)]}}.")
     graph = network.graph
     if taken := sorted({"sources", "sinks"} & options.keys()):
         raise StartError(f"run_rows has its own {taken[0]}: leave {taken[0]}= out, or use jt.start.")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import jettison as jt
+from jettison.spark.run.arguments import check_seconds
+from jettison.testing import memory_source, run_rows
 
 pytestmark = pytest.mark.spark
 
@@ -57,6 +60,14 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     "format": (lambda: jt.spark_format(""), r"jt.spark_format: the name is ''"),
     "cores": (lambda: jt.local_session(cores=0), r"local_session: cores is 0"),
     "settings": (lambda: jt.local_session(extra=["a=b"]), r"local_session: extra is \['a=b'\]"),  # type: ignore[arg-type]
+    "rows of a network": (lambda: run_rows("taxi", {}), r"run_rows: network is 'taxi': give a jt.Network"),  # type: ignore[arg-type]
+    "rows": (lambda: run_rows(net(), 5), r"run_rows: rows is 5: give rows by source"),  # type: ignore[arg-type]
+    "memory source": (lambda: memory_source(None, "a int"), r"memory_source: spark is None: give a SparkSession"),
+    "patience": (
+        lambda: check_seconds("run.stop: patience_s", "soon"),
+        r"run.stop: patience_s is 'soon': give",
+    ),
+    "patience nan": (lambda: check_seconds("run.stop: patience_s", math.nan), r"run.stop: patience_s is nan"),
     "generate": (lambda: jt.generate(None, {}), r"generated rows: spark is None"),  # type: ignore[arg-type]
 }
 

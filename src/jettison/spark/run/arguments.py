@@ -28,6 +28,17 @@ def check_arguments(**given: Any) -> None:
             )
 
 
+def check_seconds(what: str, value: object) -> None:
+    """Raise unless a value is a number of seconds that is not below 0.
+
+    >>> check_seconds("run.stop: patience_s", "soon")
+    Traceback (most recent call last):
+    jettison.errors.StartError: run.stop: patience_s is 'soon': give a number of seconds of at least 0.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+        raise StartError(f"{what} is {_shown(value)}: give a number of seconds of at least 0.")
+
+
 def _shown(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:80]}..."

@@ -30,6 +30,7 @@ from jettison.spark.ending.interrupts import noticed_interrupts
 from jettison.spark.ending.leaving import leave_batch
 from jettison.spark.error_text import reason_of, shown_cause, without_our_frames
 from jettison.spark.job_descriptions import described
+from jettison.spark.run.arguments import check_seconds
 from jettison.spark.run.failures import RunFailures
 from jettison.spark.run.query import RunQuery
 from jettison.telemetry.history import History
@@ -142,6 +143,7 @@ class Run:
         When its Spark session ends before it does, that is a failure too. Ctrl-C ends the run as `stop` does, then
         raises KeyboardInterrupt; a second one does so at once.
         """
+        check_seconds("run.await_termination: timeout", 0 if timeout is None else timeout)
         try:
             with noticed_interrupts() as interrupted:
                 ended = self._query.wait(timeout, interrupted)
@@ -173,6 +175,7 @@ class Run:
         and the run ends after the batch. Raises, too, when the batch does not end even then, because a sink hangs: the
         checkpoint stays in use until it does, or until this process ends.
         """
+        check_seconds("run.stop: patience_s", patience_s)
         self._stopping = True
         if threading.get_ident() == self._batch_thread:  # a listener or a sink asks: its own batch must end first
             threading.Thread(target=self.stop, args=(patience_s,), name="jettison-stop", daemon=True).start()
