@@ -106,15 +106,16 @@ class BatchSlices:
         for name in self._sliced.shapes:
             self._written(name)
         all_written: list[Written] = []
-        parts_ms = {}
+        parts_ms, records = {}, {}
         newest_us = progress.newest_us
         for name, shape in self._sliced.shapes.items():
             base = self._bases[name]
             written, joint = self._written(name), [self._done(name, job) for job in self._merging.get(name, ())]
-            self._store.logs[name].write(self._after(shape, base, written, joint, newest_us), base)
+            records[name] = (self._after(shape, base, written, joint, newest_us), base)
             all_written += written
             if name in self._began:
                 parts_ms[name] = 1000 * (time.perf_counter() - self._began[name])
+        self._store.write_records(records)
         self._measured = self._measured_by(all_written, parts_ms)
 
     def measured(self) -> StateMeasured:
