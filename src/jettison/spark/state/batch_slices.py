@@ -77,8 +77,8 @@ class BatchSlices:
         unneeded = self._writer.unneeded_slices(name, of)
         return " OR ".join(found if unneeded is None else [*found, unneeded]).replace(SLICE, begins)
 
-    def frames(self, operator: Operator, arriving: Arriving) -> dict[str, DataFrame]:
-        """Keep what comes to an aggregate and those that share its slices; the results of all of them."""
+    def take(self, operator: Operator, arriving: Arriving) -> None:
+        """Begin to slice what comes to an aggregate and those that share its slices."""
         shape = self._sliced.shapes[self._members[operator.name][1]]
         group, base = shape.group, self._bases[shape.group.name]
         sliced = shape.of_tried_rows() if arriving.tried else shape
@@ -92,6 +92,11 @@ class BatchSlices:
             self._store.submit(self._writer.merge, shape, f"{self._batch.number}-m{index}", parts)
             for index, parts in enumerate(_too_many(base.parts if base else ()))
         ]
+
+    def frames(self, operator: Operator) -> dict[str, DataFrame]:
+        """The results of an aggregate and of those that share its slices."""
+        shape = self._sliced.shapes[self._members[operator.name][1]]
+        group = shape.group
         new: list[SlicePart] = []
         if self._marks.nested(group.name):
             new = [each.part for each in self._written(group.name) if each.part is not None]
