@@ -216,29 +216,13 @@ class Presence:
     def _check(self) -> None:
         """Refuse what was given a name and is something else now; what was given none begins anew."""
         for name in self._lineage:
-            reason = self._changed(name)
+            reason = _changed(self._before.get(name), self._lineage[name], self._code.get(name, ()))
             if reason is None:
                 continue
             if self.unnamed(name):
                 self.begin_anew(name, reason)
                 continue
             raise CheckpointError(f"{kind_of(self._graph.by_name[name])} {name!r}: {reason}: {_REMEDY}.")
-
-    def _changed(self, name: str) -> str | None:
-        """Why an operator is not the one that the checkpoint keeps state for; None where it is."""
-        before, now, code = self._before.get(name), self._lineage[name], self._code.get(name, ())
-        if before is None or not before.lineage:
-            return None
-        same_code = before.code is None or before.code == code
-        if before.lineage == now and same_code:
-            return None
-        if before.python != PYTHON and before.code:
-            return other_python(before.python)
-        if before.lineage == now:
-            assert before.code is not None
-            return f"the checkpoint keeps its state, and since then {changed(before.code, code)}"
-        then, there = _difference(before.lineage, now)
-        return f"the checkpoint keeps its state for {then!r}, and now there is {there!r}"
 
     def _moved(self, member: Aggregate, folder: str) -> None:
         if not self.unnamed(member.name):
@@ -300,6 +284,22 @@ class Presence:
         entries = {name: entry for name, entry in self._entries.items() if name in names}
         before_us = {name: self._times.by_place(entry.watch.before_us) for name, entry in entries.items()}
         write_entries(self._folder, entries, before_us)
+
+
+def _changed(before: Entry | None, now: Sequence[str], code: tuple[str, ...]) -> str | None:
+    """Why an operator is not the one that the checkpoint keeps state for; None where it is."""
+    if before is None or not before.lineage:
+        return None
+    same_code = before.code is None or before.code == code
+    if before.lineage == now and same_code:
+        return None
+    if before.python != PYTHON and before.code:
+        return other_python(before.python)
+    if before.lineage == now:
+        assert before.code is not None
+        return f"the checkpoint keeps its state, and since then {changed(before.code, code)}"
+    then, there = _difference(before.lineage, now)
+    return f"the checkpoint keeps its state for {then!r}, and now there is {there!r}"
 
 
 def _effect(operator: Operator) -> str:
