@@ -25,7 +25,7 @@ from jettison.plan.drops.window import Fate, Resolved, Window
 from jettison.plan.plan import Plan
 from jettison.plan.windows.drop_checks import check_window_drops
 from jettison.plan.windows.fates import Segment, kept
-from jettison.plan.windows.group_gaps import column_at
+from jettison.plan.windows.group_gaps import column_apart
 from jettison.plan.windows.need_bits import Needed, needed_bits, together
 from jettison.plan.windows.window_arcs import WindowArcs
 
@@ -126,7 +126,7 @@ def _early(arcs: WindowArcs, arc: str, drop: Window, marks: BatchMarks, ahead_us
         if needed is None:
             return everything
         parts.append(needed)
-    column = _column(arcs, arc, drop.fates) if len({each.kind for each in apart}) == 1 else None
+    column = _column(arcs, arc, drop.fates)
     if column is None:  # who cannot tell groups apart keeps what any of them needs
         needed = together(parts)
         return everything if _all_pass(arcs, arc, needed, marks) else Resolved(needed=needed)
@@ -136,10 +136,8 @@ def _early(arcs: WindowArcs, arc: str, drop: Window, marks: BatchMarks, ahead_us
 
 
 def _column(arcs: WindowArcs, arc: str, fates: Mapping[str, Fate]) -> str | None:
-    """What groups are told apart by on an arc: the one column of all fates that do; None where there is none."""
-    apart = {name: fate.apart.column for name, fate in fates.items() if fate.apart is not None}
-    found = {column_at(arcs.graph, arc, name, column) for name, column in apart.items()}
-    return found.pop() if len(found) == 1 else None
+    """What groups are told apart by on an arc, by all fates that do."""
+    return column_apart(arcs.graph, arc, {name: fate.apart for name, fate in fates.items() if fate.apart is not None})
 
 
 def _needed(
