@@ -148,7 +148,11 @@ class PlanRequest:
 
         A shedder may not find it: of windows side by side that are decided apart, tuples go only when all are closed.
         """
-        plan = hold_floors(problem, everything(problem))
+        if not self.context.decisions.by_aggregate:
+            return None
+        drops = everything(problem).drops
+        sound = {arc: drop for arc, drop in drops.items() if drop.judges == "window" or droppable(problem.graph, arc)}
+        plan = hold_floors(problem, claimed(problem, sound, "infeasible"))
         left = with_groups_apart(problem, plan, self.context.named, by_value=self.shedder.by_value)
         return plan if most_worthwhile(problem, [left]) is not None else None
 

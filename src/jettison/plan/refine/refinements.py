@@ -7,9 +7,10 @@ answer of a shedder, which may be asked several times for one batch; `FINISHING`
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jettison.plan.drops.kind import Drop
+from jettison.plan.placement.join_keys import with_keys_left
 from jettison.plan.plan import Plan
 from jettison.plan.refine.compensation import compensate
 from jettison.plan.refine.context import Context
@@ -108,6 +109,14 @@ def doubt(plan: Plan, context: Context) -> Plan:
     return made if context.fresh is None else context.restated(plan, made.drops)
 
 
+def keys(plan: Plan, context: Context) -> Plan:
+    """Tell every drop by key which share of the keys those above it leave."""
+    if not context.graph.stream_joins:
+        return plan
+    drops = with_keys_left(context.graph, context.problem.profile, context.problem.rows, plan.drops)
+    return plan if drops == plan.drops else replace(plan, drops=drops)
+
+
 def strata(plan: Plan, context: Context) -> Plan:
     """Turn a share that is kept above estimates into shares of groups."""
     return stratified(context.graph, plan, context.sizes, context.covered_us)
@@ -127,6 +136,7 @@ FINISHING = (
     Refinement("expiry", expiry, gives_back=True),
     Refinement("schedules", schedules, gives_back=True),
     Refinement("doubt", doubt, gives_back=True),
+    Refinement("keys", keys),
     Refinement("strata", strata),
     Refinement("unread", unread),
 )

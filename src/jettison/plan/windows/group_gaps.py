@@ -65,6 +65,13 @@ def named_groups(graph: Graph) -> dict[str, GroupCells]:
     >>> found.column, found.names, found.gaps
     ('zone', ('airport', 'harbour'), (0, 1, 4))
     """
+    known: dict[str, GroupCells] | None = graph.__dict__.get("_named_groups")
+    if known is None:  # certificates ask for every plan
+        known = graph.__dict__["_named_groups"] = _find_named_groups(graph)
+    return known
+
+
+def _find_named_groups(graph: Graph) -> dict[str, GroupCells]:
     decisions = decisions_of(graph)
     found: dict[str, GroupCells] = {}
     having = {output.name for output in graph.outputs if output.qos.gaps is not None}
