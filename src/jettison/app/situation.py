@@ -21,7 +21,7 @@ from jettison.options.trigger import Trigger
 from jettison.plan.plan import Infeasible, Plan
 from jettison.plan.problem import Problem
 from jettison.plan.refine.context import Context
-from jettison.plan.refine.refinements import Step
+from jettison.plan.refine.refinements import OBEYING, Step, refine
 from jettison.plan.shedders.asked import AskedShedder
 from jettison.plan.shedders.road_map import RoadMap, RoadMapShedder, build_road_map
 from jettison.plan.windows.group_gaps import named_groups
@@ -130,7 +130,8 @@ def _refined(settings: Settings, problem: Problem, rates: Mapping[str, float], r
     marks = BatchMarks(graph, {each.name: Mark(0, 0) for each in graph.aggregates}) if graph.aggregates else None
     known = Estimates(graph, settings, problem.profile, rates)
     context = Context(known.problem(rows), rows, marks=marks, named=named_groups(graph), by_value=True)
-    return certified_plan(PlanRequest(known, Detector(), AskedShedder(RoadMapShedder(road_map)), context)).steps
+    found = certified_plan(PlanRequest(known, Detector(), AskedShedder(RoadMapShedder(road_map)), context))
+    return (*found.steps, *refine(found.plan, context, OBEYING)[1])
 
 
 def given_rates(option: str, given: Iterable[str], graph: Graph) -> dict[str, float]:

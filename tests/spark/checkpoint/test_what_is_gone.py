@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,6 +16,10 @@ from tests.spark import running
 
 import jettison as jt
 from jettison.errors import CheckpointError
+from jettison.plan.drops.random import Random
+from jettison.plan.plan import Plan
+from jettison.spark.checkpoint.logs import PlanLog
+from jettison.spark.checkpoint.small_files import LocalFolder
 from jettison.spark.run.run import Run
 from jettison.spark.write.sinks import MemorySink
 
@@ -74,3 +79,38 @@ def test_trust_14_what_is_gone_of_a_checkpoint_and_of_its_input(
     assert "source 'trips': 1 files of batch 1, which is repeated, are gone, and with them 100 of its 100 rows" in told
     entries = [entry for entry in running.ledger(checkpoint) if entry["batch"] == 1 and entry["rows_shed"]]
     assert [(entry["reason"], entry["rows_shed"]) for entry in entries] == [("gone before it was read", ROWS)]
+
+
+def test_a_plan_for_other_rows_is_not_obeyed(
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Spark had lost the offsets of a batch, and chose new ones: the plan for the old rows was obeyed for others."""
+    checkpoint, before = tmp_path / "checkpoint", MemorySink()
+
+    def run_again(sink: MemorySink) -> Run:
+        frames = {"trips": running.trips(spark, 200, 100)}
+        net = running.taxi()
+        sinks = {"fares": sink, "alerts": jt.memory()}
+        return jt.start(net, frames, sinks, trigger=running.TRIGGER, checkpoint=str(checkpoint), costs=running.FREE)
+
+    running.ended(run_again(before), 200)
+    plans = PlanLog(LocalFolder(checkpoint))
+    logged = plans.read(1)
+    assert logged is not None
+    assert logged.offsets
+    plans.write(replace(logged, plan=Plan({"trips": Random(0.0)}, "other rows"), offsets=('{"rows":7,"start_us":1}',)))
+    for name in ("1", ".1.crc"):
+        (checkpoint / "spark" / "commits" / name).unlink(missing_ok=True)
+    with pytest.raises(
+        CheckpointError, match=r"batch 1 has run \(.*1.json is of it\) with other rows .*offsets/1 is not"
+    ):
+        running.ended(run_again(MemorySink()), 100)
+    (checkpoint / "ledger" / "1.json").unlink()
+    sink = MemorySink()
+    with caplog.at_level(logging.WARNING, "jettison"):
+        running.ended(run_again(sink), 100)
+    assert any("batch 1 was planned for other rows and is planned anew" in each.getMessage() for each in caplog.records)
+    assert sorted(row.trip for row in sink.rows) == sorted(row.trip for row in before.rows if row.trip >= 100)
+    anew = PlanLog(LocalFolder(checkpoint)).read(1)
+    assert anew is not None
+    assert (anew.plan.drops, anew.offsets) == ({}, logged.offsets)

@@ -17,9 +17,7 @@ import numpy as np
 
 from jettison.errors import PlanError
 from jettison.network.arc import Arc
-from jettison.network.event_time.lookahead import Sight
 from jettison.network.event_time.watermarks import BatchMarks
-from jettison.network.graph import Graph
 from jettison.plan.drops.kind import Drop
 from jettison.plan.drops.window import Fate, Resolved, Window
 from jettison.plan.plan import Plan
@@ -33,24 +31,6 @@ _MOST_AHEAD = 4096
 """Granules behind the newest event time so far, at most: what a batch may bring."""
 _MOST_GRANULES = 32_768
 _MOST_CLOSING = 100_000
-
-
-class WindowDropResolver:
-    """Resolves the window drops of one run, batch by batch: what it remembers is how far batches have got."""
-
-    def __init__(self, graph: Graph) -> None:
-        self._arcs = WindowArcs(graph)
-        self._sight = Sight()
-
-    def resolve(self, plan: Plan, marks: BatchMarks | None, rows: int) -> Plan:
-        """The plan of a batch of so many rows, resolved; one that was logged so stays as it is. Call it for every
-        batch. `marks` are None where there are no windows of time."""
-        if marks is None:
-            return plan
-        ahead_us = self._sight.before(marks.newest_us, rows)
-        if self._arcs.graph.stream_joins or marks.apart:  # one stream may be far ahead of what another has reached
-            ahead_us = None
-        return plan if is_resolved(plan) else resolve_window_drops(self._arcs, plan, marks, ahead_us)
 
 
 def resolve_window_drops(arcs: WindowArcs, plan: Plan, marks: BatchMarks, ahead_us: int | None = None) -> Plan:
