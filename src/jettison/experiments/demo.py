@@ -1,4 +1,4 @@
-"""The demo: a burst against a small network on this machine, nothing shed, shed by chance, shed by value."""
+"""The demo: a steady stream, then three times what this machine can process, gone through in four ways."""
 
 from __future__ import annotations
 
@@ -6,17 +6,20 @@ import logging
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute
+import pyarrow.parquet
 from rich.console import Console
-from rich.table import Table
 
 from jettison.experiments.harness import Result, save
 from jettison.experiments.support.capacity import Capacity, measure_capacity, parquet_sinks
-from jettison.experiments.support.timeline import draw, table
-from jettison.experiments.support.workload import taxi_network
+from jettison.experiments.support.waiting import first_batch
+from jettison.experiments.support.ways import CAPPED, CHANCE, NONE, VALUE, Overload, Way, compared, draw, verdict
+from jettison.experiments.support.workload import DEAR_FARE, taxi_network
 from jettison.network.declare import Network
 from jettison.network.kafka import Kafka
 from jettison.options.costs import Costs
@@ -26,22 +29,32 @@ from jettison.spark.run.run import Run
 from jettison.spark.run.session import local_session
 from jettison.spark.run.start import start
 from jettison.synthetic.fields import TAXI_PAYLOAD
-from jettison.synthetic.rates import Burst, Rate
+from jettison.synthetic.rates import Rate, Step
 
 _PATIENCE_S = 8.0
 _SIZES = (5_000, 80_000)
 _LOG = logging.getLogger("jettison")
 _MOST_TRIGGER_MS = 2000.0  # there is time for a dozen seconds per run, and a run should have some batches
-_LEAST_TRIGGERS = 10
-"""A run lasts so many triggers at least, so that its burst lasts five: on a slow or busy machine triggers are long."""
+_LEAST_TRIGGERS = 12
+"""A run lasts so many triggers at least: on a slow or busy machine triggers are long."""
+_STEADY_SHARE = 0.25
+_SHEDDERS = {NONE: None, CAPPED: None, CHANCE: "random", VALUE: "semantic"}
+
+Feed = Callable[[str, Rate, float, int | None], AbstractContextManager[tuple[Network, dict[str, Any]]]]
+"""Where trips come from: for a name, a rate, so many seconds and the most rows of a batch, the network and the streams
+to start it with."""
 
 
-Feed = Callable[[str, Rate, float], AbstractContextManager[tuple[Network, dict[str, Any]]]]
-"""Where trips come from: for a name, a rate and so many seconds, the network and the streams to start it with."""
+@dataclass(frozen=True)
+class _Ran:
+    """A run that is over, and how many dear trips are in what it wrote."""
+
+    run: Run
+    dear_rows: int
 
 
 def run_demo(seconds: float, quick: bool, out: Path, console: Console, *, kafka: bool = False) -> int:
-    """Measure the capacity, run both ways, show a table and draw a picture. Returns the exit code."""
+    """Measure the capacity, go all ways, show a table and draw a picture. Returns the exit code."""
     origin = "from Kafka, " if kafka else ""
     console.print(
         f"Jettison: taxi trips {origin}parsed and scored once for three outputs, on local Spark", style="bold"
@@ -63,54 +76,63 @@ def run_demo(seconds: float, quick: bool, out: Path, console: Console, *, kafka:
                     spark, network, status.update, batches=batches, sizes=_SIZES, most_trigger_ms=_MOST_TRIGGER_MS
                 )
                 feed = partial(_generated, spark)
-        return _both_ways(capacity, feed, seconds, out, console)
+        return _all_ways(capacity, feed, seconds, out, console)
 
 
-def _both_ways(capacity: Capacity, feed: Feed, seconds: float, out: Path, console: Console) -> int:
+def _all_ways(capacity: Capacity, feed: Feed, seconds: float, out: Path, console: Console) -> int:
+    trigger_s = capacity.trigger_ms / 1000
+    console.print(f"This machine can process {capacity.rows_per_s:,.0f} rows/s, in batches of {trigger_s:g} s.")
+    seconds = max(seconds, _LEAST_TRIGGERS * trigger_s)
+    steady_s = _STEADY_SHARE * seconds
+    rate = Step(0.5 * capacity.rows_per_s, 3 * capacity.rows_per_s, at_s=steady_s)
     console.print(
-        f"capacity of this machine: {capacity.rows_per_s:,.0f} rows/s "
-        f"within 90 % of a {capacity.trigger_ms / 1000:.0f} s trigger"
+        f"Half of that arrives for {steady_s:.0f} s, then three times that for {seconds - steady_s:.0f} s. Four ways:\n"
     )
-    seconds = max(seconds, _LEAST_TRIGGERS * capacity.trigger_ms / 1000)
-    rate = Burst(0.5 * capacity.rows_per_s, 3 * capacity.rows_per_s, at_s=seconds / 5, length_s=seconds / 2)
-    console.print(
-        f"load: half the capacity, and a burst of three times the capacity for {seconds / 2:.0f} s; three runs of "
-        f"{seconds:.0f} s each\n"
-    )
-    runs: dict[str, Run] = {}
-    for label, shedder in (("none", None), ("random", "random"), ("semantic", "semantic")):
-        console.print(f"shedding: {label}", style="bold")
-        with feed(f"shedding-{label}", rate, seconds) as (network, streams):
-            runs[label] = _run(network, streams, capacity, seconds, shedder)
-    console.print(_comparison(runs, rate, seconds))
-    _explain(runs["semantic"], console)
-    tables = {label: table(running, label) for label, running in runs.items()}
-    rows = [row for each in tables.values() for row in each]
-    title = f"A burst of 3 x capacity ({capacity.rows_per_s:,.0f} rows/s)"
-    written = save(Result("demo", {}, {}, rows, lambda figure: draw(figure, tables, title, capacity.budget_ms)), out)
+    cap = round(capacity.rows_per_s * trigger_s)
+    ran: dict[str, _Ran] = {}
+    for name, shedder in _SHEDDERS.items():
+        console.print(name, style="bold")
+        with feed(name.replace(" ", "-"), rate, seconds, cap if name == CAPPED else None) as (network, streams):
+            ran[name] = _run(network, streams, capacity, seconds, shedder)
+    overload = _overload(ran[NONE], rate, seconds, capacity)
+    ways = [_way(name, each, overload) for name, each in ran.items()]
+    console.print()
+    console.print(compared(ways, overload))
+    console.print()
+    console.print(verdict(ways, overload))
+    rows = [row for way in ways for row in way.timeline(overload)]
+    written = save(Result("demo", {}, {}, rows, lambda figure: draw(figure, ways, overload)), out)
     console.print(f"picture and numbers: {', '.join(map(str, written))}")
     return 0
 
 
 @contextmanager
-def _generated(spark: Any, name: str, rate: Rate, seconds: float) -> Iterator[tuple[Network, dict[str, Any]]]:
-    yield taxi_network(valued=True), {"trips": generate(spark, TAXI_PAYLOAD, rate=rate)}
+def _generated(
+    spark: Any, name: str, rate: Rate, seconds: float, cap: int | None
+) -> Iterator[tuple[Network, dict[str, Any]]]:
+    all_rows = rate.rows_until(seconds)
+    trips = generate(spark, TAXI_PAYLOAD, rate=rate, rows_per_batch=cap, limit_rows=all_rows)
+    yield taxi_network(valued=True), {"trips": trips}
 
 
 @contextmanager
-def _sent(broker: Any, name: str, rate: Rate, seconds: float) -> Iterator[tuple[Network, dict[str, Any]]]:
+def _sent(
+    broker: Any, name: str, rate: Rate, seconds: float, cap: int | None
+) -> Iterator[tuple[Network, dict[str, Any]]]:
     """Trips in a topic of their own, sent while the run reads them."""
     from jettison.experiments.support.producer import producing
 
     broker.create(name)
+    options = {} if cap is None else {"maxOffsetsPerTrigger": str(cap)}
     with (
         tempfile.TemporaryDirectory(prefix="jettison-sent-") as folder,
         producing(broker.servers, name, rate, seconds, Path(folder) / "sent"),
     ):
-        yield taxi_network(Kafka(broker.servers, name, starting_offsets="earliest"), valued=True), {}
+        topic = Kafka(broker.servers, name, starting_offsets="earliest", options=options)
+        yield taxi_network(topic, valued=True), {}
 
 
-def _run(network: Network, streams: dict[str, Any], capacity: Capacity, seconds: float, shedder: str | None) -> Run:
+def _run(network: Network, streams: dict[str, Any], capacity: Capacity, seconds: float, shedder: str | None) -> _Ran:
     with tempfile.TemporaryDirectory(prefix="jettison-demo-") as name:
         running = start(
             network,
@@ -122,36 +144,39 @@ def _run(network: Network, streams: dict[str, Any], capacity: Capacity, seconds:
             costs=Costs(capacity.profile, shared=capacity.shared),
             live=True,
         )
+        first_batch(running)
         running.await_termination(timeout=seconds)
         running.stop(patience_s=_PATIENCE_S)
-    return running
+        return _Ran(running, _dear_rows(Path(name) / "fares"))
 
 
-def _comparison(runs: dict[str, Run], rate: Rate, seconds: float) -> Table:
-    """Latency, delivered share and utility of every output, all runs. Utility counts what is in time and of value."""
-    shown = Table(title="What the outputs got", caption="p50 to max: from a trip's arrival to its row being written")
-    shown.add_column("output")
-    shown.add_column("shedding")
-    for heading in ("delivered", "utility", "p50", "p95", "p99", "max"):
-        shown.add_column(heading, justify="right")
-    for output in next(iter(runs.values())).graph.outputs:
-        for label, running in runs.items():
-            seen = running.report().outputs[output.name]
-            # what has arrived and was not read by the end counts as not delivered
-            read = min(1.0, running.totals.rows_in / max(1, rate.rows_until(seconds)))
-            share = seen.delivered_share * read
-            utility = output.qos.utility(running.totals.worth_share(output.name) * read)
-            times = [seen.latency_ms[key] for key in ("p50", "p95", "p99", "max")]
-            texts = ["-" if each is None else f"{each / 1000:.1f} s" for each in times]
-            shown.add_row(output.name, label, f"{share:.0%}", f"{utility:.2f}", *texts)
-        shown.add_section()
-    return shown
+def _dear_rows(folder: Path) -> int:
+    """How many dear trips an output got, from what it has written."""
+    files = list(folder.glob("batch=*/*.parquet"))
+    tables = (pyarrow.parquet.ParquetFile(path).read(columns=["fare"]) for path in files)
+    return sum(pyarrow.compute.sum(pyarrow.compute.greater_equal(t["fare"], DEAR_FARE)).as_py() or 0 for t in tables)
 
 
-def _explain(running: Run, console: Console) -> None:
-    report = running.report()
-    console.print(
-        f"Shed by value, outputs lost {report.shed_share:.0%} of {report.rows_in:,} rows, as early as possible; the "
-        f"slowest batch took {report.slowest_batch_ms / 1000:.1f} s. "
-        "Every dropped row can be found again from the plan log."
-    )
+def _rows(run: Run) -> dict[str, int]:
+    """By output, how many rows it got."""
+    rows = {output.name: 0 for output in run.graph.outputs}
+    for sample, _ in run.history:
+        for name, seen in sample.outputs.items():
+            rows[name] += seen.rows
+    return rows
+
+
+def _overload(ran: _Ran, rate: Rate, seconds: float, capacity: Capacity) -> Overload:
+    """What all ways go through: of what was read when nothing was shed it is known what outputs get."""
+    read = max(1, ran.run.totals.rows_in)
+    passing = {name: count / read for name, count in _rows(ran.run).items()}
+    graph, dear = ran.run.graph, ran.dear_rows / read
+    return Overload(graph, rate, seconds, capacity.rows_per_s, capacity.trigger_ms, passing, dear)
+
+
+def _way(name: str, ran: _Ran, overload: Overload) -> Way:
+    """What has arrived and was not read by the end counts as not delivered."""
+    offered = {output: share * overload.arrived for output, share in overload.passing.items()}
+    delivered = {output: min(1.0, count / max(1.0, offered[output])) for output, count in _rows(ran.run).items()}
+    dear = min(1.0, ran.dear_rows / max(1.0, overload.dear * overload.arrived))
+    return Way(name, [sample for sample, _ in ran.run.history], delivered, dear)

@@ -68,6 +68,8 @@ class Experiment:
 
 EXPERIMENTS = (
     Experiment("overhead", "overhead", "ours", "throughput of a network, nothing shed, over plain Spark"),
+    Experiment("fixed-cost", "fixed_cost", "ours", "nearly empty batches: what a trigger takes, beside plain Spark"),
+    Experiment("many-outputs", "many_outputs", "ours", "thirty small outputs of one source over one output"),
     Experiment("native", "native", "ours", "windowed aggregates, nothing shed, over native Structured Streaming"),
     Experiment("keys", "keys", "ours", "windows by a thousand to a million keys: time per row, memory"),
     Experiment("estimate", "estimate", "ours", "windows estimated from 10 to 80 % of their rows, against the truth"),

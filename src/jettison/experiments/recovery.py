@@ -87,6 +87,10 @@ class _Announcing(ParquetSink):
         print("writing", flush=True)
         super().write(rows, batch)
 
+    def write_few(self, rows: Any, batch: int) -> None:
+        print("writing", flush=True)
+        super().write_few(rows, batch)
+
 
 def child(folder: str) -> None:
     """What is killed: a run that says on standard output when it writes, and ends when the source does.

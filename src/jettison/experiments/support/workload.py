@@ -23,6 +23,8 @@ _HAVERSINE = (
 )
 
 
+DEAR_FARE = 60.0
+"""From here on a trip is worth as much as any to the output that values fares."""
 _HIGH_FARES = Value("fare", [(-20, 0, 0.0), (0, 10, 0.1), (10, 60, 0.1, 1.0), (60, 500, 1.0)], chunk=10)
 _ANY_FARE = Value("fare", [(-20, 500, 1.0)])
 

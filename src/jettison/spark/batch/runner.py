@@ -16,6 +16,7 @@ from jettison.network.arc import Arc
 from jettison.network.event_time.watermarks import BatchMarks
 from jettison.network.graph import Graph
 from jettison.network.operators import Output, Source, StreamJoin
+from jettison.network.row_bounds import most_rows_of
 from jettison.plan.plan import Plan
 from jettison.plan.reasons import reason_on
 from jettison.plan.refine.window_lookahead import without_idle
@@ -37,6 +38,7 @@ from jettison.spark.state.presence import Presence
 from jettison.spark.state.slice_state import SliceState
 from jettison.spark.write.batch_jobs import BatchJobs, RunSinks, Written
 from jettison.spark.write.dead_letters import put_aside, raw_aside, rows_aside
+from jettison.spark.write.small_outputs import SmallOutputs
 from jettison.statistics.samples import Measured
 
 _LOG = logging.getLogger("jettison")
@@ -69,6 +71,7 @@ class BatchRunner:
         self.shared: frozenset[str] = frozenset()
         self.known = ExpressionCache()
         self._care = CarePeriod()
+        self._small = SmallOutputs()
         self._compiler: Compiler | None = None  # of the last attempt at a batch
         self._batch: int | None = None
         jobs = len(graph.outputs) + len(sinks.on_shed.sinks)
@@ -98,6 +101,7 @@ class BatchRunner:
         if opened.rows:
             rejected = sum(measured.unfit.values())
             self.known.careful = self._care.goes_on(careful=self.known.careful, rejected=rejected)
+            self._small.saw({name: seen.rows for name, seen in measured.outputs.items()}, read=opened.rows)
         if self.sinks.empty is not None:
             self.sinks.empty.write(batch)
         return measured
@@ -136,8 +140,11 @@ class BatchRunner:
         began = time.perf_counter()
         try:
             live = self._advance(compiler, states, plan, rows, count=count)
+            results = {name: state.most_rows(name) for name, state in self._by_operator(states).items()}
             for output in live:
-                self._write(jobs, compiler, output, plan, batch.number, count=count)
+                most_rows = most_rows_of(self._graph, output.name, rows, results)
+                few = self._small.is_small(output.name, most_rows=most_rows, read=batch.rows)
+                self._write(jobs, compiler, output, plan, batch.number, count=count, few=few)
             for sink, arcs in self.sinks.on_shed.of(plan.arcs).items():
                 jobs.keep_shed(sink, [self._shed_rows(compiler, raw, arc, plan) for arc in arcs])
             built = time.perf_counter()
@@ -175,7 +182,7 @@ class BatchRunner:
         """Hand operators with state their rows, in order: also those whose outputs get nothing in this batch, for later
         batches may need the rows of this one. The outputs that may get rows then."""
         before = frozenset(output.name for output in live_outputs(self._graph, compiler.scope.closed))
-        opened = {name: batch for kept, batch in zip(self._states, states, strict=True) for name in kept.operators}
+        opened = self._by_operator(states)
         for operator in self._graph.operators:
             state = opened.get(operator.name)
             if state is None:
@@ -191,8 +198,11 @@ class BatchRunner:
         closed = closed_arcs(self._graph, plan, rows, _quiet(states))
         return [output for output in live_outputs(self._graph, closed) if output.name in before]
 
+    def _by_operator(self, states: Sequence[BatchState]) -> dict[str, BatchState]:
+        return {name: batch for kept, batch in zip(self._states, states, strict=True) for name in kept.operators}
+
     def _write(
-        self, jobs: BatchJobs, compiler: Compiler, output: Output, plan: Plan, batch: int, *, count: bool
+        self, jobs: BatchJobs, compiler: Compiler, output: Output, plan: Plan, batch: int, *, count: bool, few: bool
     ) -> None:
         """Build an output's frame, and start to write it."""
         frame = compiler.output(output.name, count=count)
@@ -202,7 +212,7 @@ class BatchRunner:
         metrics = output_metrics(self._graph, output, timed=timed, mask=compiler.mask)
         counted = frame.observe(observation, *map(self.known.expression, metrics))
         visible = self.known.select(counted, [f"`{column}`" for column in columns if column not in HIDDEN])
-        jobs.write(output.name, _with_quality(output, visible, plan, batch), observation, timed=timed)
+        jobs.write(output.name, _with_quality(output, visible, plan, batch), observation, timed=timed, few=few)
 
     def _commit(self, measuring: Measuring, states: Sequence[BatchState], batch: OpenedBatch, *, count: bool) -> None:
         """Let all state be kept, and say how far event times have got."""

@@ -16,14 +16,16 @@ from jettison.spark.compile.drops import HIDDEN, IDENTITY, TIME
 _OTHER = {IDENTITY: "_jt_other_id", TIME: "_jt_other_time"}
 
 
-def paired(join: StreamJoin, left: DataFrame, right: DataFrame) -> DataFrame:
+def paired(join: StreamJoin, left: DataFrame, right: DataFrame, *, few: bool = False) -> DataFrame:
     """Pairs with equal `on` and event times within the band: `on`, the left's other columns, then the right's.
 
-    A pair's identity is a hash of both identities, its time the later one, from which its latency counts.
+    A pair's identity is a hash of both identities, its time the later one, from which its latency counts. `few` rows
+    are in one partition each, and meet there: to send one side around would take a job of its own.
     """
     here, there = visible(left.columns), visible(right.columns)
     renamed = [f"{name} AS {other}" for name, other in _OTHER.items()]
     right = right.selectExpr(*map(quoted, there), *renamed)
+    right = right.hint("shuffle_hash") if few else right
     on = {name.lower() for name in join.on}
     keys = [next(own for own in here if own.lower() == name.lower()) for name in join.on]
     others = [name for name in (*here, *there) if name.lower() not in on]

@@ -41,16 +41,38 @@ def identified(
     """Raw rows with their identity: of the declared columns, parsed alone where they are in the payload; else Kafka's
     (topic, partition, offset), else of the payload, else of the whole row. `also` are other columns to be added.
     """
+    return known.select(raw, ["*", _identity(source, columns), *also])
+
+
+def _identity(source: Source, columns: Sequence[str]) -> str:
+    """What identifies a source's rows, in SQL, as a column."""
     if source.id and set(source.id) <= set(columns):
-        identity: Sequence[str] = source.id
-    elif source.id and source.payload == "json":
+        return identity_of(source.id)
+    if source.id and source.payload == "json":
         parts = [quoted(name) if name in columns else _alone(source, name) for name in source.id]
-        return known.select(raw, ["*", f"xxhash64({', '.join(parts)}) AS {IDENTITY}"])
-    elif set(RECORD) <= set(columns):
-        identity = RECORD
-    else:
-        identity = (source.payload_column,) if source.payload else columns
-    return known.select(raw, ["*", identity_of(identity), *also])
+        return f"xxhash64({', '.join(parts)}) AS {IDENTITY}"
+    if set(RECORD) <= set(columns):
+        return identity_of(RECORD)
+    return identity_of((source.payload_column,) if source.payload else columns)
+
+
+def typed(source: Source, raw: DataFrame, columns: Sequence[str], known: ExpressionCache) -> DataFrame:
+    """Rows of a source without a payload: exactly the declared columns, the time and the identity."""
+    chosen = [f"`{name}`" for name, _ in source.schema]
+    if source.event_time is not None:
+        chosen.append(_time(f"`{source.event_time}`"))
+    return known.select(raw, [*chosen, _identity(source, columns)])
+
+
+def passing(source: Source, frame: DataFrame, columns: Sequence[str], plan: Plan, known: ExpressionCache) -> DataFrame:
+    """Rows of a source without a payload that pass the input's drop."""
+    conditions, _, _ = _conditions(source, columns, plan)
+    return _passing(frame, conditions, False, known)
+
+
+def _time(moment: str) -> str:
+    """A row's event time, in SQL, as a column; null where it cannot be placed."""
+    return f"IF({placeable(moment)}, {moment}, NULL) AS {TIME}"
 
 
 def dropped_raw(
@@ -223,8 +245,7 @@ def parsed(source: Source, frame: DataFrame, columns: Sequence[str], known: Expr
         frame = frame.where(known.expression(is_parsed(source)))
     chosen = [f"{sql} AS `{name}`" for name, sql in declared.items()]
     if source.event_time is not None:
-        moment = declared[source.event_time]
-        chosen.append(f"IF({placeable(moment)}, {moment}, NULL) AS {TIME}")
+        chosen.append(_time(declared[source.event_time]))
     return known.select(frame, [*chosen, IDENTITY])
 
 

@@ -1,7 +1,7 @@
 """How many rows a batch has, known before it runs: Spark has written the offsets of the batch to its checkpoint.
 
-Offsets count rows for the generator ({"rows": n}) and for Kafka ({"topic": {"partition": n}}). For any other source
-the answer is None, and the rows are counted.
+Offsets count rows for the generator ({"rows": n}), for Spark's `rate-micro-batch` ({"offset": n}) and for Kafka
+({"topic": {"partition": n}}). For any other source the answer is None, and the rows are counted.
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ from typing import Any
 
 from jettison.spark.checkpoint.small_files import Folder
 from jettison.statistics.records import Offsets
+
+_COUNTING = {frozenset({"rows", "start_us"}): "rows", frozenset({"offset", "timestamp"}): "offset"}
+"""What counts rows in an offset, by its keys."""
 
 
 def end_offsets(folder: Folder, batch: int) -> tuple[str, ...]:
@@ -45,6 +48,8 @@ def rows_between(start: Any, end: Any) -> int | None:
     >>> made = {"rows": 12, "start_us": 1}
     >>> rows_between({"rows": 5, "start_us": 1}, made), rows_between(None, made)
     (7, 12)
+    >>> rows_between({"offset": 100, "timestamp": 1000}, {"offset": 200, "timestamp": 2000})
+    100
     >>> rows_between({"t": {"0": 10, "1": 4}}, {"t": {"0": 15, "1": 4}}), rows_between(None, {"t": {"0": 15}})
     (5, None)
     """
@@ -52,8 +57,9 @@ def rows_between(start: Any, end: Any) -> int | None:
         return 0
     if not isinstance(end, dict):
         return None
-    if set(end) == {"rows", "start_us"}:
-        return int(end["rows"]) - (int(start["rows"]) if isinstance(start, dict) else 0)
+    counts = _COUNTING.get(frozenset(end))
+    if counts is not None:
+        return int(end[counts]) - (int(start[counts]) if isinstance(start, dict) else 0)
     if start is None or not (is_kafka(start) and is_kafka(end)):
         return None
     return kafka_batch(start, end).rows

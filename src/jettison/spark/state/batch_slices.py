@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import replace
 from itertools import groupby
+from math import ceil
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -30,6 +31,7 @@ from jettison.spark.state.operator_state import OpenedBatch, Progress, StateMeas
 from jettison.spark.state.slice_log import SlicePart, SliceRecord
 from jettison.spark.state.slice_store import Failing, explained
 from jettison.spark.state.slice_writer import Merged, Sliced, SliceWriter, Written
+from jettison.spark.state.written_parts import together
 from jettison.spark.windows.missing_results import Missing
 from jettison.spark.windows.slices import SLICE, Shape, number, results
 from jettison.statistics.samples import Measured
@@ -58,6 +60,7 @@ class BatchSlices:
         self._missing = Missing()
         self._withheld: dict[str, int] = {}  # windows by aggregate that it has not seen from their first row on
         self._measured = StateMeasured()
+        self._most_rows: dict[str, int] = {}
 
     @property
     def quiet(self) -> frozenset[str]:
@@ -93,6 +96,10 @@ class BatchSlices:
         if self._marks.nested(group.name):
             new = [each.part for each in self._written(group.name) if each.part is not None]
         return {member.name: self._results(shape, member, new) for member in group.members}
+
+    def most_rows(self, name: str) -> int | None:
+        """Every slice of a group is in so many windows at most."""
+        return self._most_rows.get(name)
 
     def commit(self, progress: Progress) -> None:
         """Wait until everything is kept, and say so in the log."""
@@ -166,11 +173,13 @@ class BatchSlices:
             first, last = closing[0], closing[1] + member.window.size_us
             parts = self._parts(member.name, new)
             found = [each for each in parts if each.to_us >= first and each.from_us < last]
+        windows_of_slice = ceil(member.window.size_us / member.window.slide_us)
+        self._most_rows[member.name] = windows_of_slice * sum(part.rows for part in found)
         if found:
             base = self._bases[shape.group.name]
             context = {} if base is None else base.context
             thinned = () if base is None else base.thinned.get(member.name, ())
-            slices = self._writer.read(shape, found)
+            slices = together(self._writer.read(shape, found), sum(part.rows for part in found))
             made = results(shape, member, slices, closing, context, thinned, self._missing.watched)
             return self._failing.watched(member.name, made) if member.name in shape.failing else made
         session = self._batch.session

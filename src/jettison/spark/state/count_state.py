@@ -123,6 +123,9 @@ class BatchCounts:
         made = results(shape, self._read(shape, [new]), self._read(shape, [*parts, new]))
         return {name: made if shape.failing is None else self._failing.watched(name, made)}
 
+    def most_rows(self, name: str) -> int | None:
+        return None
+
     def commit(self, progress: Progress) -> None:
         """Wait until everything is kept, and say so in the log."""
         for name, shape in self._state.shapes.items():

@@ -38,6 +38,8 @@ from jettison.spark.state.operator_state import OpenedBatch, Progress, StateMeas
 from jettison.spark.state.part_files import check_files, files_of
 from jettison.spark.state.presence import Presence
 from jettison.spark.state.state_log import StateLog
+from jettison.spark.state.written_parts import together, write_part
+from jettison.spark.write.small_outputs import MOST_ROWS, is_plain
 from jettison.statistics.samples import Measured
 
 Schemas = Mapping[str, tuple[StructType, StructType]]
@@ -65,13 +67,21 @@ class JoinState:
     """What the joins of a network keep in the checkpoint."""
 
     def __init__(
-        self, spark: SparkSession, folder: Folder, path: str, schemas: Schemas, presence: Presence | None = None
+        self,
+        spark: SparkSession,
+        folder: Folder,
+        path: str,
+        schemas: Schemas,
+        presence: Presence | None = None,
+        bounded: Collection[str] = (),
     ) -> None:
+        """`bounded` joins get no more rows than a batch reads: of small batches the driver writes them."""
         self._spark = spark
         self._path = path
         self._schemas = schemas
         self._folder = folder
         self._presence = presence
+        self._bounded = frozenset(name for name in bounded if all(map(is_plain, schemas[name])))
         self._checked: set[str] = set()
         self._logs = {name: StateLog(folder, "join", name, Record.from_json) for name in schemas}
         self._pool = ThreadPoolExecutor(2, thread_name_prefix="jettison-join")
@@ -103,10 +113,11 @@ class JoinState:
                 for part in (each for side in record.sides for each in side.parts if each.files):
                     check_files(self._folder, f"join {name!r}", f"{name}/{part.name}", part)
             self._checked.add(name)
-        return BatchJoins(self, batch.number)
+        few = self._bounded if batch.rows <= MOST_ROWS else frozenset[str]()
+        return BatchJoins(self, batch.number, few)
 
     def joined(
-        self, join: StreamJoin, batch: int, new: tuple[DataFrame | None, DataFrame | None]
+        self, join: StreamJoin, batch: int, new: tuple[DataFrame | None, DataFrame | None], *, few: bool = False
     ) -> tuple[DataFrame, int, Record | None]:
         """The pairs that a batch's new rows make, how many of those rows were late, and the record by which they are
         kept.
@@ -119,7 +130,7 @@ class JoinState:
         session = next((rows.sparkSession for rows in new if rows is not None), None)
         if session is None:
             return self._pairs(join, self._spark, before, (None, None)), 0, None
-        written, merged = self._kept(join, batch, session, new, before)
+        written, merged = self._kept(join, batch, session, new, before, few=few)
         record = _after(batch, base, before, written, merged)
         log.write(record, base)
         parts = [None if each is None else each.part for each in written]
@@ -150,13 +161,15 @@ class JoinState:
         session: SparkSession,
         new: Sequence[DataFrame | None],
         before: Sequence[Side],
+        *,
+        few: bool,
     ) -> tuple[list[_Written | None], list[_Merged | None]]:
         """Write the new rows of both sides, and old parts that have become too many."""
         work = inheritable_thread_target(self._spark)
         appending: list[Future[_Written | None]] = []
         merging: list[Future[_Merged | None]] = []
         for side, rows in enumerate(new):
-            appending.append(self._pool.submit(work(self._append), join, batch, side, rows, before[side]))
+            appending.append(self._pool.submit(work(self._append), join, batch, side, rows, before[side], few))
             merging.append(self._pool.submit(work(self._merge), join, batch, side, session, before))
         running: list[Future[Any]] = [*appending, *merging]
         try:
@@ -178,13 +191,15 @@ class JoinState:
         old = [in_reach(before[side].parts, new[1 - side], within_us) for side in (0, 1)]
         waits = [self._rows(join, side, session, old[side], horizon(join, side, before)) for side in (0, 1)]
         come = [self._rows(join, side, session, [part] if part else [], None) for side, part in enumerate(new)]
+        count = _rows_in([*old[0], *old[1], *(part for part in new if part is not None)])
+        few = count <= MOST_ROWS
         found: DataFrame | None = None
         if come[0] is not None and (waits[1] is not None or come[1] is not None):
             there = waits[1] if come[1] is None else come[1] if waits[1] is None else waits[1].union(come[1])
             assert there is not None
-            found = paired(join, come[0], there)
+            found = paired(join, come[0], together(there, count), few=few)
         if come[1] is not None and waits[0] is not None:
-            others = paired(join, waits[0], come[1])
+            others = paired(join, waits[0], come[1], few=few)
             found = others if found is None else found.union(others)
         if found is None:
             nothing = [session.createDataFrame([], schema) for schema in self._schemas[join.name]]
@@ -198,14 +213,16 @@ class JoinState:
         if not parts:
             return None
         paths = [as_it_stands(f"{self._path}/{join.name}/{part.name}") for part in parts]
-        rows = session.read.schema(self._schemas[join.name][side]).parquet(*paths)
+        rows = together(session.read.schema(self._schemas[join.name][side]).parquet(*paths), _rows_in(parts))
         return rows if first_us is None else rows.where(f"unix_micros({TIME}) >= {_number(first_us)}")
 
-    def _append(self, join: StreamJoin, batch: int, side: int, rows: DataFrame | None, before: Side) -> _Written | None:
+    def _append(
+        self, join: StreamJoin, batch: int, side: int, rows: DataFrame | None, before: Side, few: bool
+    ) -> _Written | None:
         if rows is None:
             return None
         mark = watermark_us(before.newest_us, join.delay_us)
-        return self._write(join, f"{SIDES[side]}/{batch}", waiting(join, side, rows), 0, mark)
+        return self._write(join, f"{SIDES[side]}/{batch}", waiting(join, side, rows), 0, mark, few=few)
 
     def _merge(
         self, join: StreamJoin, batch: int, side: int, session: SparkSession, before: Sequence[Side]
@@ -219,14 +236,16 @@ class JoinState:
         rows = rows.coalesce(session.sparkContext.defaultParallelism)
         return _Merged(parts, self._write(join, f"{SIDES[side]}/{batch}-{level}", rows, level, None))
 
-    def _write(self, join: StreamJoin, name: str, rows: DataFrame, level: int, mark_us: int | None) -> _Written:
+    def _write(
+        self, join: StreamJoin, name: str, rows: DataFrame, level: int, mark_us: int | None, *, few: bool = False
+    ) -> _Written:
         at = f"unix_micros({TIME})"
         late = "count_if(false)" if mark_us is None else f"count_if({at} < {_number(mark_us)})"
         metrics = ("count(1) AS rows", f"min({at}) AS from_us", f"max({at}) AS to_us", f"{late} AS late")
         seen = Observation()
         observed = rows.observe(seen, *map(F.expr, metrics))
         with described_part(self._spark, f"{'merging ' if level else ''}rows that wait at {join.name}"):
-            observed.write.mode("overwrite").parquet(f"{self._path}/{join.name}/{name}")
+            write_part(observed, self._folder, self._path, f"{join.name}/{name}", few=few)
         found: dict[str, Any] = seen.get
         if not found["rows"]:
             return _Written(name, None)
@@ -238,9 +257,10 @@ class JoinState:
 class BatchJoins:
     """The joins of one batch."""
 
-    def __init__(self, state: JoinState, batch: int) -> None:
+    def __init__(self, state: JoinState, batch: int, few: frozenset[str] = frozenset()) -> None:
         self._state = state
         self._batch = batch
+        self._few = few
         self._late: dict[str, int] = {}
         self._parts_ms: dict[str, float] = {}
         self._kept: dict[str, Record | None] = {}
@@ -257,10 +277,13 @@ class BatchJoins:
         assert isinstance(operator, StreamJoin)
         began = time.perf_counter()
         left, right = (arriving.on(arc_name(tail, operator.name)) for tail in operator.inputs)
-        found = self._state.joined(operator, self._batch, (left, right))
+        found = self._state.joined(operator, self._batch, (left, right), few=operator.name in self._few)
         pairs, self._late[operator.name], self._kept[operator.name] = found
         self._parts_ms[operator.name] = 1000 * (time.perf_counter() - began)
         return {operator.name: pairs}
+
+    def most_rows(self, name: str) -> int | None:
+        return None
 
     def commit(self, progress: Progress) -> None:
         """Say how far all sides have got, when all rows have been looked at: also of joins that had nothing to pair,
@@ -273,6 +296,10 @@ class BatchJoins:
 
     def close(self) -> None:
         """Rows are kept when they are paired: nothing runs on."""
+
+
+def _rows_in(parts: Sequence[Part]) -> int:
+    return sum(part.rows for part in parts)
 
 
 def _after(

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from jettison.network.graph import Graph
+from jettison.network.row_bounds import most_rows_of
 from jettison.spark.checkpoint.small_files import Folder
 from jettison.spark.state.count_state import CountState
 from jettison.spark.state.join_state import JoinState
@@ -37,7 +38,13 @@ def open_states(
     taken to have been there from the first batch on."""
     states: list[OperatorState] = []
     if kept.sides:
-        states.append(JoinState(spark, folder, path, kept.sides, presence))
+        nothing = {source.name: 0 for source in graph.sources}
+        bounded = [
+            join.name
+            for join in graph.stream_joins
+            if all(most_rows_of(graph, tail, nothing) is not None for tail in join.inputs)
+        ]
+        states.append(JoinState(spark, folder, path, kept.sides, presence, bounded))
     if kept.slices:
         states.append(SliceState(spark, graph, folder, path, kept.slices, presence))
     if kept.counts:

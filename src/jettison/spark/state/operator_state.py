@@ -81,6 +81,10 @@ class BatchState(Protocol):
         """Keep what comes to an operator; its results in this batch, and those of operators that share its state."""
         ...
 
+    def most_rows(self, name: str) -> int | None:
+        """How many results an operator has in this batch at most, once it has its frames; None where nobody knows."""
+        ...
+
     def commit(self, progress: Progress) -> None:
         """Wait until everything is kept, and say so in the log."""
         ...

@@ -36,11 +36,9 @@ from jettison.spark.job_descriptions import part as described_part
 from jettison.spark.state.part_files import PartFile, check_files, damaged_part, files_of
 from jettison.spark.state.slice_log import SlicePart, SliceRecord
 from jettison.spark.state.state_log import StateLog
+from jettison.spark.state.written_parts import write_part
 from jettison.spark.windows.slices import FAILED
 from jettison.statistics.samples import FailedWindows
-
-_MARKED = "mapreduce.fileoutputcommitter.marksuccessfuljobs"
-"""Whether a file says that a folder is complete: here the record does, and making one takes 14 ms on a local disk."""
 
 _FIXED = (BooleanType, DateType, NumericType, TimestampNTZType, TimestampType)
 _MOST_ROWS = 2_500_000
@@ -94,21 +92,9 @@ class SliceStore:
         return self._pool.submit(inheritable_thread_target(self._spark)(work), *given)
 
     def write(self, name: str, part: str, slices: DataFrame, *, few: bool = False) -> None:
-        """Write a part; what a broken try of it has left is replaced.
-
-        A few slices come to the driver, which writes one file: on a local disk Hadoop's way takes 75 ms longer.
-        """
+        """Write a part."""
         with described_part(self._spark, f"{'merging ' if '-m' in part else ''}slices of {name}"):
-            self._write(name, part, slices, few=few)
-
-    def _write(self, name: str, part: str, slices: DataFrame, *, few: bool) -> None:
-        if few and self._local:
-            table, folder = slices.toArrow(), f"{self._folders[name]}/{part}"
-            self._folder.delete(folder)
-            Path(self._folder.path, folder).mkdir(parents=True)
-            pyarrow.parquet.write_table(table, Path(self._folder.path, folder, "slices.parquet"))
-            return
-        slices.write.mode("overwrite").option(_MARKED, False).parquet(f"{self._path}/{self._folders[name]}/{part}")
+            write_part(slices, self._folder, self._path, f"{self._folders[name]}/{part}", few=few)
 
     def files(self, name: str, part: str) -> tuple[PartFile, ...]:
         """The files of a part that was written, as its record has them."""

@@ -9,10 +9,10 @@ from typing import Any
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
-from jettison.network.columns.expressions import multiplies
 from jettison.network.event_time.watermarks import BatchMarks
 from jettison.network.graph import Graph
-from jettison.network.operators import Aggregate, Select, Source, Where, WithColumns, computed
+from jettison.network.operators import Aggregate
+from jettison.network.row_bounds import most_rows_of
 from jettison.network.windows.estimate_context import Context, context_metrics, observed_context
 from jettison.plan.drops.window import Fate, GroupCells
 from jettison.spark.compile.group_sizes import MOST_SLICES, group_metrics, group_sample, named_metrics, named_sample
@@ -21,6 +21,7 @@ from jettison.spark.state.operator_state import OpenedBatch
 from jettison.spark.state.presence import Presence
 from jettison.spark.state.slice_log import SlicePart
 from jettison.spark.state.slice_store import SliceStore, fits_driver
+from jettison.spark.state.written_parts import together
 from jettison.spark.windows.slices import NEWEST, ROWS, SLICE, Shape, kept_slices, merged, number, sliced
 from jettison.spark.windows.unneeded_slices import unneeded
 from jettison.statistics.samples import GroupSample
@@ -106,6 +107,7 @@ class SliceWriter:
         for place, sums in enumerate(shape.contexts.values()):
             metrics += context_metrics(place, sums)
         few = self._few(shape, of)
+        rows = together(rows, self._batch.rows)
         seen, written = self._write(shape, name, sliced(shape, rows), kept, metrics, needed, few=few)
         self._sliced.saw(of, seen.get("rows") or 0)
         part = None if written is None else self._part(shape, name, written, 0, of)
@@ -174,7 +176,9 @@ class SliceWriter:
 
         Behind joins, results of windows and the like there may be more rows than were read.
         """
-        few = self._sliced.recent.get(of, _FEW + 1) <= _FEW and _as_read(self._sliced.graph, shape.group.tail)
+        graph = self._sliced.graph
+        bounded = most_rows_of(graph, shape.group.tail, {source.name: 0 for source in graph.sources}) is not None
+        few = bounded and self._sliced.recent.get(of, _FEW + 1) <= _FEW
         return few and fits_driver(shape.schema, shape.group.by, self._batch.rows)
 
     def _part(
@@ -213,16 +217,6 @@ def _arrived(firsts: Mapping[str, int | None]) -> list[str]:
     ]
     timeless = f"sum(IF({SLICE} IS NULL, {ROWS}, 0)) AS timeless"
     return [f"max({NEWEST}) AS newest", f"sum({ROWS}) AS came", timeless, *late]
-
-
-def _as_read(graph: Graph, name: str) -> bool:
-    """Whether an operator gives no more rows than a source has: they are filtered and projected, nothing else."""
-    operator = graph.by_name[name]
-    while isinstance(operator, Where | Select | WithColumns):
-        if any(map(multiplies, computed(operator))):
-            return False
-        operator = graph.by_name[operator.inputs[0]]
-    return isinstance(operator, Source)
 
 
 def least(times: Sequence[int | None]) -> int | None:

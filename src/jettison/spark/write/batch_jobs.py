@@ -18,6 +18,7 @@ from jettison.spark.job_descriptions import part
 from jettison.spark.write.dead_letters import ShedSinks, put_aside
 from jettison.spark.write.empty_results import EmptyResults
 from jettison.spark.write.sinks import Sink, sink_place
+from jettison.spark.write.small_outputs import fast_way
 
 
 @dataclass(frozen=True)
@@ -62,10 +63,10 @@ class BatchJobs:
         self._outputs: dict[str, Future[Written]] = {}
         self._shed: dict[str, Future[float]] = {}
 
-    def write(self, output: str, rows: DataFrame, observation: Observation, *, timed: bool) -> None:
-        """Start to write an output."""
+    def write(self, output: str, rows: DataFrame, observation: Observation, *, timed: bool, few: bool = False) -> None:
+        """Start to write an output, of a few rows or of any number."""
         work = inheritable_thread_target(self._spark)(self._write)
-        self._outputs[output] = self._pool.submit(work, output, rows, observation, timed)
+        self._outputs[output] = self._pool.submit(work, output, rows, observation, timed, few)
 
     def keep_shed(self, sink: str, frames: Sequence[DataFrame]) -> None:
         """Start to keep what is shed."""
@@ -95,10 +96,11 @@ class BatchJobs:
     def _running(self) -> list[Future[Any]]:
         return [*self._outputs.values(), *self._shed.values()]
 
-    def _write(self, name: str, rows: DataFrame, observation: Observation, timed: bool) -> Written:
-        began = time.perf_counter()
+    def _write(self, name: str, rows: DataFrame, observation: Observation, timed: bool, few: bool) -> Written:
+        began, sink = time.perf_counter(), self._sinks.outputs[name]
+        fast = fast_way(sink) if few else None
         with part(self._spark, f"output {name}"):
-            self._sinks.outputs[name].write(rows, self._batch)
+            (fast or sink.write)(rows, self._batch)
         return Written(observation, timed, 1000 * (time.perf_counter() - began), time.time())
 
     def _keep(self, name: str, frames: Sequence[DataFrame]) -> float:

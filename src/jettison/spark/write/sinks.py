@@ -7,8 +7,11 @@ import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
+from pathlib import Path
 from typing import Any, Protocol
 
+import pyarrow.parquet
+import pyspark
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.types import DateType, StructField, TimestampNTZType, TimestampType
@@ -21,9 +24,12 @@ from jettison.spark.checkpoint.small_files import local_place
 from jettison.spark.compile.drops import placeable
 from jettison.spark.folder_size import Size, size_of_folder
 from jettison.spark.read.kafka import KafkaSink
+from jettison.spark.write.small_outputs import collected, is_plain
 
 BATCH_COLUMN = "batch"
 REFUSE, REPLACE = "refuse", "replace"
+_WRITTEN_BY = {"org.apache.spark.version": pyspark.__version__}
+"""Says that times are of the calendar that Spark writes by now, and are not to be moved when they are read."""
 
 
 class Sink(Protocol):
@@ -56,6 +62,22 @@ class ParquetSink:
 
     def write(self, rows: DataFrame, batch: int) -> None:
         rows.write.mode("overwrite").parquet(self.folder(batch))
+
+    def write_few(self, rows: DataFrame, batch: int) -> None:
+        """The same, of one file that the driver writes, where the path is on this machine: the folder is there as a
+        whole, or not at all."""
+        place = local_place(self.path)
+        table = collected(rows) if place is not None and is_plain(rows.schema) else None
+        if place is None or table is None:
+            return self.write(rows, batch)
+        made, folder = Path(place, f"_{BATCH_COLUMN}={batch}"), Path(place, f"{BATCH_COLUMN}={batch}")
+        for old in (made, folder):
+            if old.exists():
+                shutil.rmtree(old)
+        made.mkdir(parents=True)
+        pyarrow.parquet.write_table(table.replace_schema_metadata(_WRITTEN_BY), made / "part-00000.snappy.parquet")
+        (made / "_SUCCESS").touch()
+        made.rename(folder)
 
     def folder(self, batch: int) -> str:
         """Where the rows of a batch are."""
@@ -92,7 +114,17 @@ class MemorySink:
     batches: dict[int, list[Row]] = field(default_factory=dict)
 
     def write(self, rows: DataFrame, batch: int) -> None:
-        self.batches[batch] = _first(rows, self.limit)
+        self._keep(_first(rows, self.limit), batch)
+
+    def write_few(self, rows: DataFrame, batch: int) -> None:
+        """The same in one job."""
+        try:
+            self._keep(rows.collect()[: self.limit], batch)
+        except (ValueError, OverflowError):
+            self.write(rows, batch)
+
+    def _keep(self, rows: list[Row], batch: int) -> None:
+        self.batches[batch] = rows
         while sum(map(len, self.batches.values())) > self.limit and len(self.batches) > 1:
             del self.batches[min(self.batches)]
 

@@ -1,0 +1,124 @@
+"""A few rows that the driver writes are the rows that Spark would write: types, nulls, extremes, repeats."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from jettison.spark.write.sinks import MemorySink, ParquetSink
+from jettison.spark.write.small_outputs import fast_way
+
+pytestmark = pytest.mark.spark
+
+_KINDS = (
+    "CAST({0} AS boolean)",
+    "CAST({0} AS tinyint)",
+    "CAST({0} AS smallint)",
+    "CAST({0} AS int)",
+    "CAST({0} AS bigint)",
+    "CAST({0} AS float)",
+    "CAST({0} AS double)",
+    "CAST({0} AS decimal(38, 18))",
+    "CAST({0} AS string)",
+    "CAST(CAST({0} AS string) AS binary)",
+    "date_from_unix_date(CAST(-200000 * {0} AS int))",
+    "timestamp_micros(CAST(-17000000000000000 * {0} AS bigint))",
+    "CAST(timestamp_micros(CAST(-17000000000000000 * {0} AS bigint)) AS timestamp_ntz)",
+)
+_NESTED = ("array({0}, NULL)", "named_struct('a', {0}, 'b', CAST(NULL AS string))", "map('k', {0})")
+
+
+def _rows(spark: SparkSession, kinds: tuple[str, ...]) -> DataFrame:
+    columns = [f"{kind.format('x')} AS c{index}" for index, kind in enumerate(kinds)]
+    made = spark.sql("SELECT col1 AS x FROM VALUES (1), (0), (NULL), (-1)")
+    return made.selectExpr(*columns, "double('NaN') AS nan", "double('-Infinity') AS `a b`")
+
+
+def _texts(frame: DataFrame) -> list[str]:
+    """Rows as Spark shows them: Python has no dates before the year 1."""
+    return sorted(row[0] for row in frame.selectExpr("to_json(struct(*), map('ignoreNullFields', 'false'))").collect())
+
+
+def _files(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir() if path.suffix == ".parquet")
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_what_the_driver_writes_reads_back_as_what_spark_writes(
+    spark: SparkSession, tmp_path: Path, nested: bool
+) -> None:
+    rows = _rows(spark, _KINDS + (_NESTED if nested else ()))
+    few, many = ParquetSink(str(tmp_path / "few")), ParquetSink(str(tmp_path / "many"))
+    few.write_few(rows, 3)
+    many.write(rows, 3)
+    one, other = spark.read.parquet(few.path), spark.read.parquet(many.path)
+    assert one.dtypes == other.dtypes
+    assert _texts(one) == _texts(other)
+    by_driver = _files(tmp_path / "few" / "batch=3") == ["part-00000.snappy.parquet"]
+    assert by_driver is not nested, "what is nested is left to Spark"
+
+
+def test_no_rows_read_back_as_no_rows_with_their_columns(spark: SparkSession, tmp_path: Path) -> None:
+    sink = ParquetSink(str(tmp_path / "none"))
+    sink.write_few(_rows(spark, _KINDS).where("c3 > 5"), 0)
+    found = spark.read.parquet(sink.path)
+    assert found.count() == 0
+    assert found.columns == [*_rows(spark, _KINDS).columns, "batch"]
+
+
+def test_a_repeated_batch_replaces_what_is_there_whoever_wrote_it(spark: SparkSession, tmp_path: Path) -> None:
+    sink = ParquetSink(str(tmp_path / "rows"))
+    sink.write(spark.range(100), 0)
+    (tmp_path / "rows" / "_batch=0").mkdir()  # as a kill leaves it
+    (tmp_path / "rows" / "_batch=0" / "part-00000.snappy.parquet").write_bytes(b"PAR1")
+    for size in (7, 5):
+        sink.write_few(spark.range(size), 0)
+        assert spark.read.parquet(sink.path).count() == size
+    assert not (tmp_path / "rows" / "_batch=0").exists()
+    sink.write(spark.range(9), 0)
+    assert spark.read.parquet(sink.path).count() == 9
+
+
+def test_rows_that_are_too_large_for_the_driver_are_left_to_spark(spark: SparkSession, tmp_path: Path) -> None:
+    sink = ParquetSink(str(tmp_path / "large"))
+
+    class Refused:
+        """A frame as it is when Spark's limit is reached: the limit itself is fixed when a session starts."""
+
+        schema = spark.range(4).schema
+        write = spark.range(4).write
+
+        def toArrow(self) -> Any:  # noqa: N802
+            raise RuntimeError("Total size of serialized results of 4 tasks is bigger than spark.driver.maxResultSize")
+
+    sink.write_few(Refused(), 0)  # type: ignore[arg-type]
+    assert spark.read.parquet(sink.path).count() == 4
+
+
+def test_memory_takes_a_few_rows_in_one_job(spark: SparkSession) -> None:
+    sink = MemorySink(limit=3)
+    sink.write_few(spark.range(5), 0)
+    assert len(sink.rows) == 3
+    far = spark.sql("SELECT timestamp_micros(-99999999999999999) AS at, 1 AS n")
+    sink.write_few(far, 1)
+    assert [(row.at, row.n) for row in sink.batches[1]] == [(None, 1)], "Python knows no such year"
+
+
+@pytest.mark.core
+def test_a_sink_of_a_users_own_that_writes_otherwise_is_asked_as_before() -> None:
+    class Loud(ParquetSink):
+        def write(self, rows: Any, batch: int) -> None: ...
+
+    class Other:
+        def write(self, rows: Any, batch: int) -> None: ...
+
+    class Named(ParquetSink):
+        name = "as it is"
+
+    assert fast_way(Loud("x")) is None
+    assert fast_way(Other()) is None
+    assert fast_way(ParquetSink("x")) is not None
+    assert fast_way(Named("x")) is not None
