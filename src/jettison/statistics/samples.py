@@ -96,8 +96,8 @@ class BatchSample:
     estimated aggregate, which groups are large, and how large those are that have gaps of their own. `values` tells,
     by "operator.column", how values that outputs are valued by are spread behind the drops,
     `before`, by arc, how they are spread before a drop there. `delivered` and `worth` are, by output, the share of
-    tuples and of what they are worth that passed the drops, as counted (see `plan.counted`); an output is missing where
-    only the plan's word is known.
+    tuples and of what they are worth that passed the drops, as counted (see `plan.delivered`); an output is missing
+    where only the plan's word is known.
     In a dry run `would` tells, by arc, how many rows would have reached a drop and how many it would have taken,
     `would_deliver` the share of each output that would have come through.
     By aggregate, `timeless_in` counts the rows without an event time that came to it, `unneeded` those of which no

@@ -14,7 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from jettison.network.event_time.coverage import keeping
 from jettison.network.event_time.watermarks import BatchMarks
-from jettison.plan.counted import counted_shares
+from jettison.plan.delivered import counted_shares
 from jettison.plan.plan import Plan
 from jettison.spark.batch.costs import RunCosts
 from jettison.spark.batch.intake import Intake
