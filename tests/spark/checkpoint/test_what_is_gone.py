@@ -81,6 +81,7 @@ def test_trust_14_what_is_gone_of_a_checkpoint_and_of_its_input(
     assert [(entry["reason"], entry["rows_shed"]) for entry in entries] == [("gone before it was read", ROWS)]
 
 
+@pytest.mark.long
 def test_a_plan_for_other_rows_is_not_obeyed(
     spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
