@@ -170,7 +170,9 @@ def test_a_run_gives_what_one_join_gives_stopped_and_broken_off(spark: SparkSess
     put(2)
     with pytest.raises(SinkError, match="the disk is full"):
         start().await_termination(PATIENCE_S)
-    assert (tmp_path / "checkpoint/state/joined/2.json").is_file()
+    kept = tmp_path / "checkpoint/state/joined"
+    assert (kept / "left/2").is_dir()
+    assert not (kept / "2.json").exists(), "what is not committed has no record"
 
     fails_in.clear()
     put(3)

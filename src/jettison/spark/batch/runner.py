@@ -15,13 +15,14 @@ from jettison.errors import SinkError
 from jettison.network.arc import Arc
 from jettison.network.event_time.watermarks import BatchMarks
 from jettison.network.graph import Graph
-from jettison.network.operators import Output, Source, StreamJoin
+from jettison.network.operators import Aggregate, Operator, Output, Source, StreamJoin
 from jettison.network.row_bounds import most_rows_of
 from jettison.plan.plan import Plan
 from jettison.plan.reasons import reason_on
 from jettison.plan.refine.window_lookahead import without_idle
 from jettison.spark.batch.live_arcs import closed_arcs, counted_by_slices, live_outputs, worth_sharing
 from jettison.spark.batch.measure import Measuring, output_metrics
+from jettison.spark.compile.batch_alone import group_of
 from jettison.spark.compile.compiler import Compiler, Scope
 from jettison.spark.compile.drops import HIDDEN, TIME, passes
 from jettison.spark.compile.expression_cache import ExpressionCache
@@ -183,20 +184,34 @@ class BatchRunner:
         batches may need the rows of this one. The outputs that may get rows then."""
         before = frozenset(output.name for output in live_outputs(self._graph, compiler.scope.closed))
         opened = self._by_operator(states)
-        for operator in self._graph.operators:
-            state = opened.get(operator.name)
-            if state is None:
-                continue
-            idle = compiler.scope.closed.issuperset(self._graph.arcs_into(operator.name))
-            wanted = self.sinks.on_shed.sinks or before & self._graph.outputs_below(operator.name)
-            if isinstance(operator, StreamJoin) and idle and not wanted:
-                continue
+        wanted = [operator for operator in self._graph.operators if self._takes(operator, compiler, before)]
+        # what does not wait for others begins first, so that all of it is kept side by side
+        early = [each for each in wanted if all(map(compiler.is_built_above, each.inputs))]
+        taken: set[str] = set()
+        for operator in early:
+            self._take(operator, compiler, opened[operator.name], taken, count=count)
+        for operator in wanted:
             if not compiler.has_results(operator.name):
-                arriving = compiler.arriving(operator, count=count, outside=state.outside)
-                compiler.give(state.frames(operator, arriving))
+                self._take(operator, compiler, opened[operator.name], taken, count=count)
+                compiler.give(opened[operator.name].frames(operator))
             compiler.output(operator.name, count=count)
         closed = closed_arcs(self._graph, plan, rows, _quiet(states))
         return [output for output in live_outputs(self._graph, closed) if output.name in before]
+
+    def _takes(self, operator: Operator, compiler: Compiler, live: frozenset[str]) -> bool:
+        """Whether an operator keeps rows of this batch: not a join where nothing comes, and of which nobody reads."""
+        if not any(operator.name in state.operators for state in self._states):
+            return False
+        idle = compiler.scope.closed.issuperset(self._graph.arcs_into(operator.name))
+        read = self.sinks.on_shed.sinks or live & self._graph.outputs_below(operator.name)
+        return not (isinstance(operator, StreamJoin) and idle and not read)
+
+    def _take(self, operator: Operator, compiler: Compiler, state: BatchState, taken: set[str], *, count: bool) -> None:
+        """Hand an operator with state its rows, unless one that shares its state had them with its own."""
+        if operator.name not in taken:
+            state.take(operator, compiler.arriving(operator, count=count, outside=state.outside))
+            members = group_of(self._graph, operator).members if isinstance(operator, Aggregate) else (operator,)
+            taken.update(each.name for each in members)
 
     def _by_operator(self, states: Sequence[BatchState]) -> dict[str, BatchState]:
         return {name: batch for kept, batch in zip(self._states, states, strict=True) for name in kept.operators}

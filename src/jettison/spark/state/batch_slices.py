@@ -77,8 +77,8 @@ class BatchSlices:
         unneeded = self._writer.unneeded_slices(name, of)
         return " OR ".join(found if unneeded is None else [*found, unneeded]).replace(SLICE, begins)
 
-    def frames(self, operator: Operator, arriving: Arriving) -> dict[str, DataFrame]:
-        """Keep what comes to an aggregate and those that share its slices; the results of all of them."""
+    def take(self, operator: Operator, arriving: Arriving) -> None:
+        """Begin to slice what comes to an aggregate and those that share its slices."""
         shape = self._sliced.shapes[self._members[operator.name][1]]
         group, base = shape.group, self._bases[shape.group.name]
         sliced = shape.of_tried_rows() if arriving.tried else shape
@@ -92,6 +92,11 @@ class BatchSlices:
             self._store.submit(self._writer.merge, shape, f"{self._batch.number}-m{index}", parts)
             for index, parts in enumerate(_too_many(base.parts if base else ()))
         ]
+
+    def frames(self, operator: Operator) -> dict[str, DataFrame]:
+        """The results of an aggregate and of those that share its slices."""
+        shape = self._sliced.shapes[self._members[operator.name][1]]
+        group = shape.group
         new: list[SlicePart] = []
         if self._marks.nested(group.name):
             new = [each.part for each in self._written(group.name) if each.part is not None]
@@ -106,15 +111,16 @@ class BatchSlices:
         for name in self._sliced.shapes:
             self._written(name)
         all_written: list[Written] = []
-        parts_ms = {}
+        parts_ms, records = {}, {}
         newest_us = progress.newest_us
         for name, shape in self._sliced.shapes.items():
             base = self._bases[name]
             written, joint = self._written(name), [self._done(name, job) for job in self._merging.get(name, ())]
-            self._store.logs[name].write(self._after(shape, base, written, joint, newest_us), base)
+            records[name] = (self._after(shape, base, written, joint, newest_us), base)
             all_written += written
             if name in self._began:
                 parts_ms[name] = 1000 * (time.perf_counter() - self._began[name])
+        self._store.write_records(records)
         self._measured = self._measured_by(all_written, parts_ms)
 
     def measured(self) -> StateMeasured:

@@ -88,6 +88,7 @@ class BatchCounts:
         self._batch = batch
         self._session = session
         self._bases = {name: state.base(name, batch) for name in state.shapes}
+        self._arrived: dict[str, DataFrame | None] = {}
         self._new: dict[str, SlicePart | None] = {}
         self._merging: dict[str, Future[SlicePart | None]] = {}
         self._failing = Failing()
@@ -103,10 +104,14 @@ class BatchCounts:
     def outside(self, name: str, of: Collection[str]) -> str:
         return ""
 
-    def frames(self, operator: Operator, arriving: Arriving) -> dict[str, DataFrame]:
-        """Keep what comes to an aggregate; the results of the windows that it completes."""
+    def take(self, operator: Operator, arriving: Arriving) -> None:
+        """Rows are numbered and kept when results are asked for: what closes depends on them."""
+        self._arrived[operator.name] = arriving.on(arc_name(operator.inputs[0], operator.name))
+
+    def frames(self, operator: Operator) -> dict[str, DataFrame]:
+        """The results of the windows that an aggregate completes."""
         name, began = operator.name, time.perf_counter()
-        rows = arriving.on(arc_name(operator.inputs[0], name))
+        rows = self._arrived[name]
         shape, parts = self._state.shapes[name], self._parts(name)
         if _due(parts):
             self._merging[name] = self._store.submit(self._merge, shape, parts)

@@ -15,7 +15,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from pyspark import inheritable_thread_target
 from pyspark.sql import DataFrame, Observation, SparkSession
@@ -42,6 +42,7 @@ from jettison.spark.state.written_parts import together, write_part
 from jettison.spark.write.small_outputs import MOST_ROWS, is_plain
 from jettison.statistics.samples import Measured
 
+T = TypeVar("T")
 Schemas = Mapping[str, tuple[StructType, StructType]]
 """By join: the rows of its two sides, as they are kept."""
 
@@ -61,6 +62,19 @@ class _Merged:
 
     parts: tuple[Part, ...]
     into: _Written
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """What a join keeps of one batch, while it is being written: from what it goes on, and the jobs, by side."""
+
+    join: StreamJoin
+    batch: int
+    session: SparkSession
+    base: Record | None
+    before: tuple[Side, Side]
+    appending: Sequence[Future[_Written | None]] = ()
+    merging: Sequence[Future[_Merged | None]] = ()
 
 
 class JoinState:
@@ -84,7 +98,7 @@ class JoinState:
         self._bounded = frozenset(name for name in bounded if all(map(is_plain, schemas[name])))
         self._checked: set[str] = set()
         self._logs = {name: StateLog(folder, "join", name, Record.from_json) for name in schemas}
-        self._pool = ThreadPoolExecutor(2, thread_name_prefix="jettison-join")
+        self._pool = ThreadPoolExecutor(4, thread_name_prefix="jettison-join")
         for name, log in self._logs.items():
             if presence is not None and not presence.keeps(name):
                 continue  # what another has left is deleted when a batch runs
@@ -116,37 +130,54 @@ class JoinState:
         few = self._bounded if batch.rows <= MOST_ROWS else frozenset[str]()
         return BatchJoins(self, batch.number, few)
 
-    def joined(
+    def keep(
         self, join: StreamJoin, batch: int, new: tuple[DataFrame | None, DataFrame | None], *, few: bool = False
-    ) -> tuple[DataFrame, int, Record | None]:
-        """The pairs that a batch's new rows make, how many of those rows were late, and the record by which they are
-        kept.
+    ) -> Keeping:
+        """Begin to write the new rows of both sides, and old parts that have become too many.
 
         None stands for a side that has no rows in this batch. How far the sides have got is told later (`reached`).
         """
-        log = self._logs[join.name]
-        base = log.latest(batch)
+        base = self._logs[join.name].latest(batch)
         before = self._sides(join, base)
         session = next((rows.sparkSession for rows in new if rows is not None), None)
         if session is None:
-            return self._pairs(join, self._spark, before, (None, None)), 0, None
-        written, merged = self._kept(join, batch, session, new, before, few=few)
-        record = _after(batch, base, before, written, merged)
-        log.write(record, base)
-        parts = [None if each is None else each.part for each in written]
+            return Keeping(join, batch, self._spark, base, before)
+        work = inheritable_thread_target(self._spark)
+        appending = [
+            self._pool.submit(work(self._append), join, batch, side, rows, before[side], few)
+            for side, rows in enumerate(new)
+        ]
+        merging = [self._pool.submit(work(self._merge), join, batch, side, session, before) for side in (0, 1)]
+        return Keeping(join, batch, session, base, before, appending, merging)
+
+    def joined(self, keeping: Keeping) -> tuple[DataFrame, int]:
+        """The pairs that a batch's new rows make, and how many of those rows were late."""
+        written = self._done(keeping, keeping.appending)
+        parts = [None if each is None else each.part for each in written] or [None, None]
         late = sum(each.late for each in written if each is not None)
-        return self._pairs(join, session, before, parts), late, record
+        return self._pairs(keeping.join, keeping.session, keeping.before, parts), late
+
+    def record(self, keeping: Keeping) -> Record | None:
+        """The record of the rows that a batch brought, when everything is written; None where it brought none."""
+        if not keeping.appending:
+            return None
+        written, merged = self._done(keeping, keeping.appending), self._done(keeping, keeping.merging)
+        return _after(keeping.batch, keeping.base, keeping.before, written, merged)
+
+    def all_reached(self, batch: int, kept: Mapping[str, Record | None], progress: Progress) -> None:
+        """The same of all joins, side by side: a disk takes as long for one record as for some."""
+        _ = progress.newest_us  # looked up in this thread
+        joins = progress.graph.stream_joins
+        jobs = [self._pool.submit(self.reached, batch, kept.get(join.name), join, progress) for join in joins]
+        for job in jobs:
+            job.result()
 
     def reached(self, batch: int, kept: Record | None, join: StreamJoin, progress: Progress) -> None:
         """Say in the log how far both sides have got with a batch; `kept` is its record, if it brought rows to pair."""
         log = self._logs[join.name]
         base = log.latest(batch)
         before = kept or base or Record(batch, self._sides(join, None))
-        record = next_record(join, batch, base, before, progress)
-        if kept is not None:
-            log.rewrite(record)
-        else:
-            log.write(record, base)
+        log.write(next_record(join, batch, base, before, progress), base)
 
     def _sides(self, join: StreamJoin, record: Record | None) -> tuple[Side, Side]:
         if record is not None:
@@ -154,35 +185,17 @@ class JoinState:
         left, right = (Side(schema.json()) for schema in self._schemas[join.name])
         return left, right
 
-    def _kept(
-        self,
-        join: StreamJoin,
-        batch: int,
-        session: SparkSession,
-        new: Sequence[DataFrame | None],
-        before: Sequence[Side],
-        *,
-        few: bool,
-    ) -> tuple[list[_Written | None], list[_Merged | None]]:
-        """Write the new rows of both sides, and old parts that have become too many."""
-        work = inheritable_thread_target(self._spark)
-        appending: list[Future[_Written | None]] = []
-        merging: list[Future[_Merged | None]] = []
-        for side, rows in enumerate(new):
-            appending.append(self._pool.submit(work(self._append), join, batch, side, rows, before[side], few))
-            merging.append(self._pool.submit(work(self._merge), join, batch, side, session, before))
-        running: list[Future[Any]] = [*appending, *merging]
+    def _done(self, keeping: Keeping, jobs: Sequence[Future[T]]) -> list[T]:
         try:
-            return [job.result() for job in appending], [job.result() for job in merging]
+            return [job.result() for job in jobs]
         except JettisonError:
             raise
         except Exception as error:
             raise SinkError(
-                f"join {join.name!r}: keeping the rows of batch {batch} failed ({failed_at(error, self._path)}). It is "
-                f"not committed: mend the cause and start again; it is repeated with its plan."
+                f"join {keeping.join.name!r}: keeping the rows of batch {keeping.batch} failed "
+                f"({failed_at(error, self._path)}). It is not committed: mend the cause and start again; it is "
+                f"repeated with its plan."
             ) from error
-        finally:
-            wait(running)  # a failed batch must not write on while it is repeated
 
     def _pairs(
         self, join: StreamJoin, session: SparkSession, before: Sequence[Side], new: Sequence[Part | None]
@@ -263,7 +276,8 @@ class BatchJoins:
         self._few = few
         self._late: dict[str, int] = {}
         self._parts_ms: dict[str, float] = {}
-        self._kept: dict[str, Record | None] = {}
+        self._began: dict[str, float] = {}
+        self._keeping: dict[str, Keeping] = {}
 
     @property
     def quiet(self) -> frozenset[str]:
@@ -272,15 +286,20 @@ class BatchJoins:
     def outside(self, name: str, of: Collection[str]) -> str:
         return ""
 
-    def frames(self, operator: Operator, arriving: Arriving) -> dict[str, DataFrame]:
-        """Keep what comes to a join, and pair it."""
+    def take(self, operator: Operator, arriving: Arriving) -> None:
+        """Begin to keep what comes to a join."""
         assert isinstance(operator, StreamJoin)
-        began = time.perf_counter()
+        self._began[operator.name] = time.perf_counter()
         left, right = (arriving.on(arc_name(tail, operator.name)) for tail in operator.inputs)
-        found = self._state.joined(operator, self._batch, (left, right), few=operator.name in self._few)
-        pairs, self._late[operator.name], self._kept[operator.name] = found
-        self._parts_ms[operator.name] = 1000 * (time.perf_counter() - began)
-        return {operator.name: pairs}
+        few = operator.name in self._few
+        self._keeping[operator.name] = self._state.keep(operator, self._batch, (left, right), few=few)
+
+    def frames(self, operator: Operator) -> dict[str, DataFrame]:
+        """The pairs of a join: its new rows are read from where they are kept."""
+        name = operator.name
+        pairs, self._late[name] = self._state.joined(self._keeping[name])
+        self._parts_ms[name] = 1000 * (time.perf_counter() - self._began[name])
+        return {name: pairs}
 
     def most_rows(self, name: str) -> int | None:
         return None
@@ -288,14 +307,20 @@ class BatchJoins:
     def commit(self, progress: Progress) -> None:
         """Say how far all sides have got, when all rows have been looked at: also of joins that had nothing to pair,
         for what is shed must make no difference."""
-        for join in progress.graph.stream_joins:
-            self._state.reached(self._batch, self._kept.get(join.name), join, progress)
+        kept = {name: self._state.record(keeping) for name, keeping in self._keeping.items()}
+        self._state.all_reached(self._batch, kept, progress)
 
     def measured(self) -> StateMeasured:
         return StateMeasured(Measured(late=self._late, parts_ms=self._parts_ms))
 
     def close(self) -> None:
-        """Rows are kept when they are paired: nothing runs on."""
+        """Nothing of a failed batch may write on while it is repeated."""
+        jobs: list[Future[Any]] = [
+            job for each in self._keeping.values() for sides in (each.appending, each.merging) for job in sides
+        ]
+        for job in jobs:
+            job.cancel()
+        wait(jobs)
 
 
 def _rows_in(parts: Sequence[Part]) -> int:

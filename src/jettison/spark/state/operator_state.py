@@ -77,8 +77,12 @@ class BatchState(Protocol):
         none."""
         ...
 
-    def frames(self, operator: Operator, arriving: Arriving) -> Mapping[str, DataFrame]:
-        """Keep what comes to an operator; its results in this batch, and those of operators that share its state."""
+    def take(self, operator: Operator, arriving: Arriving) -> None:
+        """Begin to keep what comes to an operator, and to operators that share its state."""
+        ...
+
+    def frames(self, operator: Operator) -> Mapping[str, DataFrame]:
+        """The results of an operator in this batch, once it has taken its rows, and of those that share its state."""
         ...
 
     def most_rows(self, name: str) -> int | None:

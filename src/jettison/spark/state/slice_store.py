@@ -96,6 +96,13 @@ class SliceStore:
         with described_part(self._spark, f"{'merging ' if '-m' in part else ''}slices of {name}"):
             write_part(slices, self._folder, self._path, f"{self._folders[name]}/{part}", few=few)
 
+    def write_records(self, records: Mapping[str, tuple[SliceRecord, SliceRecord | None]]) -> None:
+        """Make these the last records, by aggregate (or group), each with the one that it goes on from. They are
+        written side by side: a disk takes as long for one as for some."""
+        jobs = [self._pool.submit(self.logs[name].write, *each) for name, each in records.items()]
+        for job in jobs:
+            job.result()
+
     def files(self, name: str, part: str) -> tuple[PartFile, ...]:
         """The files of a part that was written, as its record has them."""
         return files_of(self._folder, f"{self._folders[name]}/{part}")

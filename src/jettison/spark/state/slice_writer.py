@@ -28,6 +28,8 @@ from jettison.statistics.samples import GroupSample
 
 _FEW = 20_000
 """So many slices come to the driver."""
+_FEW_UNBOUNDED = 5_000
+"""So many where nothing bounds them but what there was of late, and Spark's limit of what a driver takes."""
 _MOST_SPREAD = 32
 """Groups are not told apart more finely than as if a batch had so many slices: a stream may jump."""
 _COUNTABLE = 200_000
@@ -174,11 +176,11 @@ class SliceWriter:
     def _few(self, shape: Shape, of: tuple[str, ...]) -> bool:
         """Whether slices come to the driver: there were few of late, and if there are as many as rows, it bears them.
 
-        Behind joins, results of windows and the like there may be more rows than were read.
+        Behind joins, results of windows and the like there may be more rows than were read: there must have been fewer.
         """
         graph = self._sliced.graph
         bounded = most_rows_of(graph, shape.group.tail, {source.name: 0 for source in graph.sources}) is not None
-        few = bounded and self._sliced.recent.get(of, _FEW + 1) <= _FEW
+        few = self._sliced.recent.get(of, _FEW + 1) <= (_FEW if bounded else _FEW_UNBOUNDED)
         return few and fits_driver(shape.schema, shape.group.by, self._batch.rows)
 
     def _part(

@@ -109,11 +109,6 @@ class StateLog(Generic[R]):
             if int(found[1]) < record.before and found[0] not in needed:
                 self._folder.delete(f"{self._name}/{found[0]}")
 
-    def rewrite(self, record: R) -> None:
-        """Replace the last record by one of the same batch."""
-        self._put(record)
-        self._last = record
-
     def _put(self, record: R) -> None:
         content = {**json.loads(record.to_json()), _KEPT_BY: self._name}
         write_sealed(self._folder, f"{self._name}/{record.batch}.json", json.dumps(content))
