@@ -15,12 +15,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from jettison.errors import StartError
+from jettison.errors import PlanError, StartError
 from jettison.network.columns.schema import as_ddl
 from jettison.network.declare import Network
 from jettison.network.operators import Source
-from jettison.plan.plan import Plan
+from jettison.plan.plan import Infeasible, Plan
 from jettison.plan.problem import Problem
+from jettison.plan.shedders.asked import check_arcs
 from jettison.statistics.profile import Profile
 from jettison.synthetic.tagged import require_number
 
@@ -74,11 +75,17 @@ class FixedShedder:
     {'trips': 1000}
     """
 
-    answer: Plan
+    answer: Plan | Infeasible
     problems: list[Problem] = field(default_factory=list)
 
-    def plan(self, problem: Problem) -> Plan:
+    def __post_init__(self) -> None:
+        given: object = self.answer
+        if not isinstance(given, Plan | Infeasible):
+            raise PlanError(f"FixedShedder has the answer {given!r}: give a Plan or Infeasible.")
+
+    def plan(self, problem: Problem) -> Plan | Infeasible:
         self.problems.append(problem)
+        check_arcs("FixedShedder", problem, self.answer if isinstance(self.answer, Plan) else self.answer.best)
         return self.answer
 
     def observe(self, sample: object) -> None:

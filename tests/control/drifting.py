@@ -12,7 +12,7 @@ import numpy.typing as npt
 from jettison.control.loop import Controller, Settings
 from jettison.network import Graph, Network, QoS, Value
 from jettison.network.columns.value_tracks import Track
-from jettison.plan.counted import counted_shares
+from jettison.plan.delivered import counted_shares
 from jettison.plan.drops.kind import Drop
 from jettison.plan.drops.semantic import Semantic
 from jettison.plan.plan import Plan

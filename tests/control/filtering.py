@@ -11,7 +11,7 @@ from tests.control.drifting import passing, sampled
 
 from jettison.control.loop import Controller, Settings
 from jettison.network import Network, QoS, Value
-from jettison.plan.counted import counted_shares
+from jettison.plan.delivered import counted_shares
 from jettison.plan.drops.semantic import Semantic
 from jettison.plan.plan import Plan
 from jettison.statistics.profile import Profile

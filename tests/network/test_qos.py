@@ -31,9 +31,16 @@ def test_thesis_3_7_1_graph() -> None:
     assert qos.utility(0.3) == pytest.approx(0.44)
 
 
-@pytest.mark.parametrize(("share", "expected"), [(-1.0, 0.2), (0.0, 0.2), (0.5, 0.9), (1.0, 1.0), (7.0, 1.0)])
-def test_shares_outside_the_range_count_as_none_or_all(share: float, expected: float) -> None:
+@pytest.mark.parametrize(("share", "expected"), [(-1e-9, 0.2), (0.0, 0.2), (0.5, 0.9), (1.0, 1.0), (1 + 1e-9, 1.0)])
+def test_a_share_may_be_outside_the_range_by_rounding_alone(share: float, expected: float) -> None:
     assert QoS(((100, 1), (50, 0.9), (0, 0.2))).utility(share) == expected
+
+
+@pytest.mark.parametrize("share", [75, 1.01, -0.1, float("nan"), float("inf")])
+def test_what_is_no_share_has_no_utility(share: float) -> None:
+    """75 was taken for 1.0: percents are in the loss graph alone."""
+    with pytest.raises(NetworkError, match=r"give a share from 0 to 1, such as 0\.75 for 75 percent"):
+        QoS().utility(share)
 
 
 def test_lists_and_integers_become_points() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -87,3 +88,29 @@ def test_an_unknown_drop_names_its_arc(kind: dict[str, float]) -> None:
 def test_a_share_out_of_range_is_refused_when_read() -> None:
     with pytest.raises(PlanError, match="within"):
         Plan.from_json('{"drops": {"s": {"random": 1.5}}}')
+
+
+class Half:
+    kind = "half"
+    keep = "0.5"
+
+
+@pytest.mark.parametrize(
+    ("given_", "told"),
+    [
+        ({"drops": ["s"]}, "drops are .'s'.: give a mapping"),
+        ({"drops": {"s": 0.5}}, "the drop on arc 's' is 0.5: give one of plan.drops"),
+        ({"drops": {"s": Half()}}, "the drop on arc 's' keeps '0.5'"),
+        ({"delivered": {"o": 75.0}}, "delivered of output 'o' is 75.0: give a share from 0 to 1"),
+        ({"delivered": {"o": math.nan}}, "delivered of output 'o' is nan"),
+        ({"delivered": 0.5}, "delivered are 0.5"),
+        ({"worth": {"o": -0.5}}, "worth of output 'o' is -0.5"),
+        ({"utility": math.inf}, "utility is inf: give a finite number"),
+        ({"saves_us": math.nan}, "saves_us is nan"),
+        ({"saves_us": "much"}, "saves_us is 'much'"),
+        ({"stale": ["s"]}, "stale are .'s'.: give a mapping from names to times in seconds"),
+    ],
+)
+def test_a_plan_refuses_nonsense(given_: dict[str, Any], told: str) -> None:
+    with pytest.raises(PlanError, match=told):
+        Plan(**given_)

@@ -13,7 +13,7 @@ import jettison as jt
 from jettison.network import Graph
 from jettison.network.windows.slice_groups import slice_groups
 from jettison.plan.plan import Plan
-from jettison.plan.refine.window_lookahead import WindowDropResolver
+from jettison.plan.refine.resolver import WindowDropResolver
 from jettison.spark.batch.runner import BatchRunner
 from jettison.spark.checkpoint.small_files import LocalFolder
 from jettison.spark.run.checks import check_compiles

@@ -12,8 +12,10 @@ from pyspark.sql import SparkSession
 
 import jettison as jt
 from jettison.control.loop import Controller, Settings
+from jettison.errors import PlanError
 from jettison.plan.drops.random import Random
-from jettison.plan.plan import Plan
+from jettison.plan.plan import Infeasible, Plan
+from jettison.plan.problem import Problem
 from jettison.testing import FixedShedder, ManualClock, memory_source, run_rows
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -79,6 +81,20 @@ def test_the_house_a_clock_decides_when_the_loop_has_time() -> None:
 def test_the_house_a_fixed_shedder_is_one() -> None:
     shedder = FixedShedder(Plan({"s": Random(0.5)}, "half"))
     assert jt.Shedding(shedder=shedder).shedder is shedder
+
+
+@pytest.mark.core
+def test_a_fixed_shedder_refuses_what_is_no_plan_for_the_network() -> None:
+    for answer in (None, {"s": 0.5}, Random(0.5)):
+        with pytest.raises(PlanError, match=r"FixedShedder has the answer .*: give a Plan or Infeasible"):
+            FixedShedder(answer)  # type: ignore[arg-type]
+    net = jt.Network("n")
+    net.source("s", "a int").output("o")
+    problem = Problem(net.graph, jt.Profile({}, {}), {"s": 10}, 9e5)
+    for plan in (Plan({"rides": Random(0.5)}), Plan(stale={"rides": 5.0})):
+        with pytest.raises(PlanError, match=r"drops on arc 'rides', which is not there. Arcs: s, s>o"):
+            FixedShedder(plan).plan(problem)
+    assert FixedShedder(Infeasible("no", Plan({"s": Random(0.1)}))).plan(problem).reason == "no"
 
 
 @pytest.mark.core

@@ -3,7 +3,7 @@
 import math
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os.path import isfile
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from jettison.options.trigger import Trigger
 from jettison.plan.plan import Infeasible, Plan
 from jettison.plan.problem import Problem
 from jettison.plan.refine.context import Context
-from jettison.plan.refine.refinements import Step
+from jettison.plan.refine.refinements import OBEYING, Step, refine
 from jettison.plan.shedders.asked import AskedShedder
 from jettison.plan.shedders.road_map import RoadMap, RoadMapShedder, build_road_map
 from jettison.plan.windows.group_gaps import named_groups
@@ -137,4 +137,5 @@ def _in_a_run(settings: Settings, problem: Problem, rates: Mapping[str, float], 
     marks = BatchMarks(graph, {each.name: Mark(0, 0) for each in graph.aggregates}) if graph.aggregates else None
     known = Estimates(graph, settings, problem.profile, rates)
     context = Context(known.problem(rows), rows, marks=marks, named=named_groups(graph), by_value=True)
-    return certified_plan(PlanRequest(known, Detector(), AskedShedder(RoadMapShedder(road_map)), context))
+    found = certified_plan(PlanRequest(known, Detector(), AskedShedder(RoadMapShedder(road_map)), context))
+    return replace(found, steps=(*found.steps, *refine(found.plan, context, OBEYING)[1]))

@@ -13,6 +13,7 @@ from dataclasses import replace
 from jettison.plan.drops.window import GroupCells, Window
 from jettison.plan.plan import Plan
 from jettison.plan.windows.decisions import WindowDecisions
+from jettison.plan.windows.group_values import unsplit_shares
 from jettison.statistics.groups import GroupSizes
 from jettison.statistics.samples import BatchSample, GroupSample
 
@@ -69,6 +70,6 @@ def _passed(decisions: WindowDecisions, plan: Plan, sample: BatchSample, name: s
 def _kept(decisions: WindowDecisions, plan: Plan, name: str, share: float) -> float:
     """The share of tuples of a cell that comes to an aggregate when such a share of its windows goes."""
     shares = {each: fate.drop_share for each, fate in plan.fates.items()} | {name: share}
-    left = decisions.left(shares)
+    left = decisions.left(shares, unsplit_shares(decisions, plan.fates))
     arcs = decisions.graph.arcs_into(name)
     return sum(left[arc][1] for arc in arcs) / len(arcs)

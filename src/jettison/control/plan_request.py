@@ -19,7 +19,7 @@ from jettison.plan.drops.kind import Drop
 from jettison.plan.placement.join_keys import by_chance, droppable
 from jettison.plan.placement.ladder import LOWEST_KEEP_SHARE
 from jettison.plan.plan import Infeasible, Plan
-from jettison.plan.predictions import claimed, not_enough, nothing_shed, over_budget_us
+from jettison.plan.predictions import claimed, everything, not_enough, nothing_shed, over_budget_us
 from jettison.plan.problem import Problem
 from jettison.plan.reasons import NOT_BELIEVED
 from jettison.plan.refine.context import Context
@@ -31,6 +31,7 @@ from jettison.plan.refine.staleness import within_floors
 from jettison.plan.refine.worthwhile import lesser_plans, most_worthwhile
 from jettison.plan.shedders.asked import AskedShedder
 from jettison.plan.windows.count_windows import cheap_results
+from jettison.plan.windows.group_values import with_groups_apart
 
 
 @dataclass(frozen=True)
@@ -134,8 +135,26 @@ class PlanRequest:
         if best is None and self._stems_growth(eased):
             best = eased
         if best is None:
+            closing = self._closing(problem)
+            if closing is not None and not over_budget_us(problem, closing):
+                return Decided(replace(closing, reason=reason), asked)
+            best = closing
+        if best is None:
             return Decided(nothing_shed(self.known.graph, CANNOT_HELP), asked, found.reason)
         return Decided(replace(best, reason="infeasible"), asked, found.reason)
+
+    def _closing(self, problem: Problem) -> Plan | None:
+        """The plan that drops all that floors and gaps of groups allow, where that is worthwhile.
+
+        A shedder may not find it: of windows side by side that are decided apart, tuples go only when all are closed.
+        """
+        if not self.context.decisions.by_aggregate:
+            return None
+        drops = everything(problem).drops
+        sound = {arc: drop for arc, drop in drops.items() if drop.judges == "window" or droppable(problem.graph, arc)}
+        plan = hold_floors(problem, claimed(problem, sound, "infeasible"))
+        left = with_groups_apart(problem, plan, self.context.named, by_value=self.shedder.by_value)
+        return plan if most_worthwhile(problem, [left]) is not None else None
 
     def _answer(self, problem: Problem) -> tuple[Plan | Infeasible, bool]:
         """What the shedder says, and whether the plan in force stays."""

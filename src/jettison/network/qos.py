@@ -25,6 +25,8 @@ ON_LOSS = ("subset", "estimate", "ignore")
 """What becomes of windows in an overload: some go whole, or all come, estimated from a part of their rows or not."""
 
 _TOLERANCE = 1e-9
+_ROUNDING = 1e-6
+"""So far may a share that was computed be outside of 0 to 1."""
 _EVEN: tuple[Point, ...] = ((100.0, 1.0), (0.0, 0.0))
 
 
@@ -118,10 +120,12 @@ class QoS:
 
     def utility(self, delivered_share: float) -> float:
         """Utility when `delivered_share` (0 to 1) of the output's rows are delivered, priority left out."""
-        try:
-            percent = min(100.0, max(0.0, 100.0 * delivered_share))
-        except (TypeError, OverflowError):
-            raise NetworkError(f"QoS.utility: delivered_share is {delivered_share!r}: give a share, 0 to 1.") from None
+        if not isinstance(delivered_share, int | float) or not -_ROUNDING <= delivered_share <= 1.0 + _ROUNDING:
+            raise NetworkError(
+                f"QoS.utility: delivered_share is {delivered_share!r}: give a share from 0 to 1, such as 0.75 for 75 "
+                f"percent."
+            )
+        percent = min(100.0, max(0.0, 100.0 * delivered_share))
         for (right, high), (left, low) in pairwise(self.loss):
             if percent >= left:
                 weight = (percent - left) / (right - left)

@@ -15,6 +15,7 @@ from jettison.network.graph import Graph
 from jettison.plan.drops.kind import PassShare, pass_shares
 from jettison.plan.drops.semantic import Semantic
 from jettison.plan.floors import below_floor, floors
+from jettison.plan.placement.key_checks import check_keys
 from jettison.plan.placement.locations import drop_arcs
 from jettison.plan.placement.strata import estimates_below
 from jettison.plan.plan import Plan
@@ -22,7 +23,7 @@ from jettison.plan.problem import Problem
 from jettison.plan.refine.staleness import Fresh, fresh_shares, left_when_fresh, saved_by_stale_us
 from jettison.plan.refine.unread import Unread, after_skipping
 from jettison.plan.windows.decisions import decisions_of
-from jettison.plan.windows.drop_checks import check_window_drops
+from jettison.plan.windows.drop_checks import check_named_groups, check_row_schedules, check_window_drops
 from jettison.plan.windows.fates import most_drop_share
 from jettison.statistics.load import flows
 from jettison.statistics.spread import flows_by_value
@@ -166,7 +167,8 @@ def certify(problem: Problem, plan: Plan, *, within_budget: bool = True, beside:
     - with the drops the load is within the budget, unless `within_budget` is False: the plan of an infeasible problem,
       or one that gives something back on purpose (a probe, a schedule that expires, drops by value not trusted);
     - no drop takes an output below its floor, stale and unread tuples included;
-    - no more windows go than their gaps allow, and all drops agree about them;
+    - drops by key keep the same keys on both sides of a join, and say what is left of keys above them;
+    - no more windows go than their gaps allow, those of named groups included, and all drops agree about them;
     - delivered shares, what they are worth, utility and savings are as claimed.
     """
     allowed = drop_arcs(problem.graph)
@@ -176,6 +178,7 @@ def certify(problem: Problem, plan: Plan, *, within_budget: bool = True, beside:
         if arc not in allowed:
             raise PlanError(f"a drop stands on arc {arc!r}; allowed are inputs and splits: {', '.join(allowed)}.")
         _check_judged(problem, plan, arc)
+    check_keys(problem, plan)
     check_fates(problem.graph, plan)
     _check_floors(problem, plan, beside)
     slack_us = _TOLERANCE * max(1.0, problem.load_us)
@@ -241,6 +244,8 @@ def check_fates(graph: Graph, plan: Plan) -> None:
         return
     decisions = decisions_of(graph)
     check_window_drops(decisions.arcs, plan)
+    check_row_schedules(decisions, plan)
+    check_named_groups(decisions, plan)
     for name, fate in fates.items():
         decision, cells = decisions.by_aggregate.get(name), fate.cells
         shares = [(fate.drop_share, None if decision is None else decision.gap)]

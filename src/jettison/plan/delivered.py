@@ -2,36 +2,46 @@
 
 The share of an output that is delivered is what comes to it over what would have come without any drop. Tuples follow
 the same arithmetic as in a plan (`statistics.load.flows`), with the share that was counted on each arc in place of the
-share that was planned. Selectivities matter only where streams merge. Below drops by value shares are those of
-`plan.counted`.
+share that was planned. Selectivities matter only where streams merge.
 
-Windows count as windows: of those that closed in a batch, the share that was kept. A tuple that goes early because no
-kept window needs it is not counted a second time.
+Below drops by value (`counted_shares`) the shares of cells are in the plan, and how the tuples of the batch were spread
+over the cells is known from a sample before the drop; both together are scaled to the rows that were counted behind it.
+What filters below pass of every cell is known from earlier batches; where rows were counted at the output, what they
+passed of the cells that were open is taken from there.
+
+Windows count as windows: of those that closed in a batch, the share that was kept (`plan.windows.closed_windows`). A
+tuple that goes early because no kept window needs it is not counted a second time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from jettison.network.event_time.watermarks import BatchMarks
+from jettison.network.arc import Arc, arc_head
 from jettison.network.graph import Graph
-from jettison.network.windows.slice_groups import waits_above
-from jettison.plan.counted import counted_shares
-from jettison.plan.drops.window import Fate, Window
+from jettison.network.operators import Apply, Join, Source, Where
+from jettison.network.windows.slice_groups import results_above, waits_above
+from jettison.plan.drops.kind import PassShare, pass_shares
+from jettison.plan.drops.semantic import Semantic
+from jettison.plan.drops.window import Window
 from jettison.plan.plan import Plan
 from jettison.plan.windows.decisions import decisions_of
-from jettison.plan.windows.fates import kept
 from jettison.statistics.load import flows
+from jettison.statistics.passing import contradicts
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample
+from jettison.statistics.spread import Spread, flows_by_value
+from jettison.statistics.values import counted_spread
+
+Vector = npt.NDArray[np.float64]
 
 _LEAST_ROWS = 1e-9
 """A source without rows in a batch weighs next to nothing, but not nothing: windows may close all the same."""
-_MOST_WINDOWS = 100_000
+_LEAST_MISSED_ROWS = 0.5
 
 
 @dataclass(frozen=True)
@@ -148,64 +158,161 @@ def _windows_closed(graph: Graph, sample: BatchSample) -> dict[str, float]:
     return found
 
 
-def windows_of_batch(
-    graph: Graph, plan: Plan, marks: BatchMarks, oldest_us: Mapping[str, int]
-) -> dict[str, tuple[float, float]]:
-    """By aggregate whose results an output gets: the windows that close in a batch, and how many of them are kept.
+def counted_shares(
+    graph: Graph,
+    profile: Profile,
+    plan: Plan,
+    sample: BatchSample,
+    passes: Mapping[str, Vector] | None = None,
+) -> tuple[dict[str, float], dict[str, float]]:
+    """By output, the share of tuples that a batch delivered and of what they are worth; nothing where all passed.
 
-    Windows are counted by event time, whether or not there are rows in them. `oldest_us` is where the oldest slice of
-    an aggregate begins: before its first window has closed, windows count from there. Where groups are told apart and
-    nobody knows how large they are, the planned share counts.
+    `passes` is what filters pass of every cell, where that is known better than from the spreads of the profile.
 
-    Ten windows of a minute close; the fate keeps every other one:
-
-    >>> from jettison.network import Network
-    >>> from jettison.network.event_time.watermarks import Mark
-    >>> from jettison.plan.windows.fates import Schedule, Segment
-    >>> from jettison.plan.drops.window import Fate
-    >>> net = Network("taxi"); trips = net.source("trips", "at timestamp", event_time="at")
-    >>> _ = trips.window("1 minute").agg(n="count(*)", name="busy").output("out")
-    >>> marks = BatchMarks(net.graph, {"busy": Mark(1_200_000_000, 600_000_000)})
-    >>> fate = Fate(60_000_000, Schedule((Segment(0, drop_share=0.5, gap=1, seed="busy"),)), 0.5)
-    >>> plan = Plan({"busy>out": Window({"busy": fate}, 0.5, of="busy")})
-    >>> windows_of_batch(net.graph, plan, marks, {})
-    {'busy': (10.0, 5.0)}
+    >>> from jettison.network import Network, QoS, Value
+    >>> from jettison.statistics.samples import ValueSample
+    >>> net, value = Network("n"), Value("x", [(0, 50, 0.5), (50, 100, 1)])
+    >>> _ = net.source("s", "x int").output("o", qos=QoS(value=value))
+    >>> bounds = net.graph.tracks.by_output["o"].bounds
+    >>> upper = Semantic("x", bounds, tuple(float(low >= 50) for low in bounds[:-1]) + (0.0,), keep=0.5)
+    >>> low = ValueSample(100, (10.0,) * 80 + (60.0,) * 20)  # the plan counted on 50, there are 20
+    >>> sample = BatchSample(0, 0.0, 1000.0, 900.0, {"s": 1000}, arcs={"s": (1000, 210)}, before={"s": low})
+    >>> delivered, worth = counted_shares(net.graph, Profile({}, {}), Plan({"s": upper}), sample)
+    >>> round(delivered["o"], 3), round(worth["o"], 3)
+    (0.21, 0.35)
     """
-    found = {}
-    fates = plan.fates
-    for aggregate in graph.aggregates:
-        name, slide_us = aggregate.name, aggregate.window.slide_us
-        first, until = marks.closing_from_us(name), marks.open_us(name)
-        if first is None and name in oldest_us:
-            closing = marks.closing(name, oldest_us[name])
-            first = None if closing is None else closing[0]
-        if first is None or until is None or until <= first:
+    skipped = sum(sample.skipped.values())
+    if not plan.sheds and not skipped:
+        return {}, {}
+    counted = _carried(graph, profile, _spreads(graph, plan, sample), passes or {})
+    rows = {name: float(count) for name, count in sample.rows_in.items()}
+    spread = Spread(graph, counted)
+    by_window = {arc for arc, drop in plan.drops.items() if drop.judges == "window"}
+    keeps: dict[str, PassShare] = {}
+    order = {operator.name: number for number, operator in enumerate(graph.operators)}
+    for arc in sorted(plan.arcs, key=lambda arc: order[Arc(arc).origin]):
+        if arc not in by_window:
+            keeps[arc] = _counted(graph, counted, rows, keeps, arc, plan, sample, spread)
+    whole = {name: count + sample.skipped.get(name, 0) for name, count in rows.items()}
+    with_drops = flows_by_value(graph, counted, rows, keeps, spread)
+    without = flows_by_value(graph, counted, whole, None, spread)
+    heads = {arc_head(arc) for arc in by_window}
+    by_window_above = heads.union(*(graph.outputs_below(head) for head in heads))
+    delivered, worth = {}, {}
+    for output in graph.outputs:
+        if output.name in by_window_above:
             continue
-        count = (until - first) // slide_us
-        starts = until - slide_us * np.arange(min(count, _MOST_WINDOWS), 0, -1)
-        found[name] = (float(count), count * _share_kept(fates.get(name), starts))
+        (arc,) = graph.arcs_into(output.name)
+        got_by_cell, full_by_cell = _as_counted(graph, output.name, with_drops[arc], without[arc], sample)
+        delivered[output.name] = _at_most_all(got_by_cell.sum(), full_by_cell.sum())
+        track, value = graph.tracks.below(output.name), output.qos.value
+        if track is not None and value is not None and not plan.stale and not any(sample.stale.values()):
+            weights = track.worth(value)
+            full = float((weights * full_by_cell).sum())
+            got = float((weights * got_by_cell).sum())
+            worth[output.name] = _at_most_all(got, full) if full > 0 else delivered[output.name]
+    return delivered, worth
+
+
+def _carried(
+    graph: Graph, profile: Profile, entering: Mapping[str, Sequence[float]], passes: Mapping[str, Vector]
+) -> Profile:
+    """A profile for the values of one batch, which pass every filter cell by cell as values do by the profile."""
+    if not entering:
+        return profile
+    known = Spread(graph, profile)
+    values, selectivity = dict(profile.values), dict(profile.selectivity)
+    for track in graph.tracks.all:
+        at: dict[str, Vector] = {}
+        for operator in graph.operators:
+            name = operator.name
+            if name not in track.columns:
+                continue
+            place, before = f"{name}.{track.columns[name]}", [at[tail] for tail in operator.inputs if tail in at]
+            if place in entering or not before:
+                at[name] = np.asarray(entering.get(place, known.of(name, track)))
+            else:
+                came: Vector = np.mean(before, axis=0)
+                through = passes.get(name)
+                if through is None and known.track(name) is track:
+                    through = known.passes(name)
+                at[name] = came if through is None else came * through
+                if through is not None and isinstance(operator, Where | Join | Apply):
+                    selectivity[name] = float(at[name].sum())
+                at[name] = at[name] / max(float(at[name].sum()), 1e-12)
+            values[place] = tuple(map(float, at[name]))
+    return replace(profile, values=values, selectivity=selectivity)
+
+
+def _as_counted(graph: Graph, output: str, got: Vector, full: Vector, sample: BatchSample) -> tuple[Vector, Vector]:
+    """By cell what came to an output and what would have come, scaled to the rows that were counted there.
+
+    Of cells that were closed nobody has counted anything: what would have come of those is as filters passed them
+    before.
+    """
+    seen, expected = sample.outputs.get(output), float(got.sum())
+    if seen is None or expected <= 0 or results_above(graph, output)[0] or waits_above(graph, output):
+        return got, full
+    if seen.rows == 0 and float(full[got <= 0].sum()) < _LEAST_MISSED_ROWS:
+        return got, full  # nothing came, and nothing is known to be missing: the drop did what it did to other rows
+    scale = seen.rows / expected
+    if scale < 1.0 and np.any((got <= 0) & (full > 0)) and contradicts(seen.rows, expected):
+        return scale * got, full  # other values pass than before, and what passes now may well be what was dropped
+    return scale * got, np.where(got > 0, scale * full, full)
+
+
+def _at_most_all(got: float, full: float) -> float:
+    return min(1.0, float(got) / float(full)) if full > 0 else 1.0
+
+
+def _spreads(graph: Graph, plan: Plan, sample: BatchSample) -> dict[str, tuple[float, ...]]:
+    """How the tuples of this batch were spread before drops, by "operator.column", where that was sampled."""
+    found = {}
+    for track in graph.tracks.all:
+        for name, column in track.columns.items():
+            if isinstance(graph.by_name[name], Source):
+                seen = sample.before.get(name)
+                if seen is None and not isinstance(plan.drops.get(name), Semantic):
+                    seen = sample.values.get(f"{name}.{column}")  # a drop by chance changes no shares
+                spread = counted_spread(track, seen)
+                if spread is not None:
+                    found[f"{name}.{column}"] = tuple(map(float, spread))
+    by_value = {arc for arc, drop in plan.drops.items() if drop.judges == "value"}
+    for arc, seen in sample.before.items():
+        tail = Arc(arc).tail
+        at = graph.tracks.at(arc)
+        above = {source.name for source in graph.sources_above(tail)} if tail is not None else set()
+        spread = counted_spread(at[0], seen) if tail is not None and at is not None and not above & by_value else None
+        if at is not None and spread is not None:
+            found[f"{tail}.{at[1]}"] = tuple(map(float, spread))
     return found
 
 
-def without_withheld(
-    windows: Mapping[str, tuple[float, float]], withheld: Mapping[str, int]
-) -> dict[str, tuple[float, float]]:
-    """Windows that closed, and those kept, without the ones that their aggregate has not seen whole.
-
-    >>> without_withheld({"busy": (10.0, 5.0)}, {"busy": 4})
-    {'busy': (6.0, 3.0)}
-    """
-    left = {name: max(0.0, closed - withheld.get(name, 0)) for name, (closed, _) in windows.items()}
-    return {name: (left[name], kept * left[name] / closed) for name, (closed, kept) in windows.items() if left[name]}
-
-
-def _share_kept(fate: Fate | None, starts_us: npt.NDArray[np.int64]) -> float:
-    if fate is None or not len(starts_us):
-        return 1.0
-    steps = starts_us // fate.slide_us
-    if fate.apart is None:
-        return float(kept(fate.schedule, steps).mean())
-    if len(fate.apart.masses) != len(fate.apart.shares) or not sum(fate.apart.masses):
-        return 1.0 - fate.drop_share
-    cells = [float(kept(fate.within(cell).schedule, steps).mean()) for cell in range(len(fate.apart.shares))]
-    return float(np.average(cells, weights=fate.apart.masses))
+def _counted(
+    graph: Graph,
+    profile: Profile,
+    rows: dict[str, float],
+    above: dict[str, PassShare],
+    arc: str,
+    plan: Plan,
+    sample: BatchSample,
+    spread: Spread,
+) -> PassShare:
+    """What passed the drop on an arc, by cell where it judged by value."""
+    drop = plan.drops.get(arc)
+    planned = () if drop is None else pass_shares({arc: drop})[arc]
+    came, kept = sample.arcs.get(arc, (0, 0))
+    if came == 0:
+        return planned or 1.0
+    share = kept / came
+    if not isinstance(drop, Semantic):
+        return share
+    assert isinstance(planned, tuple)
+    # spread as the flows below have it, which hold the sample: so the counted share comes out of them again
+    arriving = flows_by_value(graph, profile, rows, above, spread)[arc]
+    if len(arriving) != len(planned) or arriving.sum() <= 0:
+        return share
+    expected = float((arriving * np.asarray(planned)).sum() / arriving.sum())
+    if expected <= 0:
+        return share
+    return tuple(each * share / expected for each in planned)  # the sample is rough, the count is not

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from jettison.errors import PlanError
 from jettison.plan.drops.kind import Drop, from_content, to_content
 from jettison.plan.drops.window import Fate, Window
 
+_INSIDE = {"drops": "drops", "delivered": "shares", "worth": "shares", "stale": "times in seconds"}
+_ROUNDING = 1e-6
+_WHOLE = 1.0 + _ROUNDING
+_NUMBERS = (float, int)
 _BESIDE = ("reason", "row", "delivered", "utility", "saves_us", "worth", "stale")
 
 
@@ -26,6 +32,9 @@ class Plan:
     >>> from jettison.plan.drops.random import Random
     >>> Plan({"trips": Random(0.5)}, reason="overload", row=3).to_json()
     '{"drops": {"trips": {"random": 0.5}}, "reason": "overload", "row": 3}'
+    >>> Plan(delivered={"fares": 75.0})
+    Traceback (most recent call last):
+    jettison.errors.PlanError: plan: delivered of output 'fares' is 75.0: give a share from 0 to 1.
     """
 
     drops: Mapping[str, Drop] = field(default_factory=dict)
@@ -36,6 +45,24 @@ class Plan:
     saves_us: float = 0.0
     worth: Mapping[str, float] = field(default_factory=dict)
     stale: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("drops", "delivered", "worth", "stale"):
+            given: object = getattr(self, name)
+            if type(given) is not dict and not isinstance(given, Mapping):
+                raise PlanError(f"plan: {name} are {given!r}: give a mapping from names to {_INSIDE[name]}.")
+        for arc, drop in self.drops.items():
+            if not isinstance(getattr(drop, "kind", None), str):
+                raise PlanError(f"plan: the drop on arc {arc!r} is {drop!r}: give one of plan.drops.")
+            if not _is_share(drop.keep):
+                raise PlanError(f"plan: the drop on arc {arc!r} keeps {drop.keep!r}: a share must be within [0, 1].")
+        for name, shares in (("delivered", self.delivered), ("worth", self.worth)):
+            for output, share in shares.items():
+                if not _is_share(share):
+                    raise PlanError(f"plan: {name} of output {output!r} is {share!r}: give a share from 0 to 1.")
+        for name, number in (("row", self.row), ("utility", self.utility), ("saves_us", self.saves_us)):
+            if not isinstance(number, _NUMBERS) or not math.isfinite(number):
+                raise PlanError(f"plan: {name} is {number!r}: give a finite number.")
 
     def keep(self, arc: str) -> float:
         """The share that passes the drop on an arc; 1 where there is none."""
@@ -86,6 +113,10 @@ class Plan:
     @classmethod
     def from_json(cls, text: str) -> Plan:
         return cls.from_dict(json.loads(text))
+
+
+def _is_share(value: object) -> bool:
+    return isinstance(value, _NUMBERS) and -_ROUNDING <= value <= _WHOLE
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from jettison.network.event_time.watermarks import BatchMarks, Mark
 from jettison.network.graph import Graph
 from jettison.plan.drops.window import Window
 from jettison.plan.plan import Plan
-from jettison.plan.refine.window_lookahead import WindowDropResolver
+from jettison.plan.refine.resolver import WindowDropResolver
 from jettison.plan.windows.fates import kept
 from jettison.sim.cells import Vector
 

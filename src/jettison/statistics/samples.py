@@ -102,7 +102,7 @@ class BatchSample(Measured):
 
     `rows_in` counts what arrived at each source and was read, `skipped` the records that were passed over unread,
     `stale` those of them that were too old, `gone` those that a source had lost before. `delivered` and `worth` are, by
-    output, the share of rows and of what they are worth that passed the drops, as counted (see `plan.counted`); an
+    output, the share of rows and of what they are worth that passed the drops, as counted (see `plan.delivered`); an
     output is missing where only the plan's word is known. In a dry run `would` tells, by arc, how many rows would have
     reached a drop and how many it would have taken, `would_deliver` the share of each output that would have come
     through.

@@ -11,7 +11,8 @@ from jettison.network import Network
 from jettison.network.event_time.watermarks import BatchMarks, Mark
 from jettison.plan.drops.window import Fate, Window
 from jettison.plan.plan import Plan
-from jettison.plan.refine.window_lookahead import WindowDropResolver, is_resolved, resolve_window_drops, unresolved
+from jettison.plan.refine.resolver import WindowDropResolver
+from jettison.plan.refine.window_lookahead import is_resolved, resolve_window_drops, unresolved
 from jettison.plan.windows.decisions import decisions_of
 from jettison.plan.windows.fates import Schedule, Segment
 from jettison.plan.windows.group_values import window_drops
@@ -75,6 +76,19 @@ def test_a_resolved_plan_stays_as_it_is_whatever_is_known_by_then() -> None:
     later = WindowDropResolver(net.graph)
     assert later.resolve(forced(net), marks[1], 100) != logged, "without a lookahead more is worked out"
     assert later.resolve(Plan.from_json(logged.to_json()), marks[1], 100) == logged
+
+
+def test_the_log_says_what_early_window_drops_changed(caplog: pytest.LogCaptureFixture) -> None:
+    net = network()
+    marks = BatchMarks(net.graph, {"busy": Mark(64_000_000, 32_000_000)})
+    with caplog.at_level("DEBUG", "jettison"):
+        WindowDropResolver(net.graph).resolve(forced(net), marks, 100)
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert said.startswith(
+        "network taxi: early window drops: trips keeps the same share by window, by event time in this batch, known "
+        "from 60 s to "
+    )
+    assert said.endswith("busy>table keeps the same share by window, by the fates of its windows in this batch")
 
 
 @pytest.mark.parametrize(("share", "most"), [(0.5, 1_000), (0.0, 300), (0.9, 8_000)])

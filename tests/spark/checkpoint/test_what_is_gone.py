@@ -15,8 +15,13 @@ from tests.spark import running
 
 import jettison as jt
 from jettison.errors import CheckpointError
+from jettison.plan.drops.random import Random
+from jettison.plan.plan import Plan
+from jettison.spark.checkpoint.logs import Logged, PlanLog
+from jettison.spark.checkpoint.small_files import LocalFolder
 from jettison.spark.run.run import Run
 from jettison.spark.write.sinks import MemorySink
+from jettison.statistics.records import Records
 
 pytestmark = pytest.mark.spark
 
@@ -74,3 +79,36 @@ def test_trust_14_what_is_gone_of_a_checkpoint_and_of_its_input(
     assert "source 'trips': 1 files of batch 1, which is repeated, are gone, and with them 100 of its 100 rows" in told
     entries = [entry for entry in running.ledger(checkpoint) if entry["batch"] == 1 and entry["rows_shed"]]
     assert [(entry["reason"], entry["rows_shed"]) for entry in entries] == [("gone before it was read", ROWS)]
+
+
+@pytest.mark.long
+def test_a_plan_for_other_rows_is_not_obeyed(
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Spark had lost the offsets of a batch, and chose new ones: the plan for the old rows was obeyed for others."""
+    checkpoint = tmp_path / "checkpoint"
+    plans = PlanLog(LocalFolder(checkpoint))
+    nothing = Plan({"trips": Random(0.0)}, "other rows")
+    plans.write(Logged(0, nothing, Records({"trips": 7}), ('{"rows":7,"start_us":1}',)))
+
+    def run(fares: MemorySink) -> Run:
+        frames, sinks = {"trips": running.trips(spark, ROWS, ROWS)}, {"fares": fares, "alerts": jt.memory()}
+        place, costs = str(checkpoint), running.FREE
+        return jt.start(running.taxi(), frames, sinks, trigger=running.TRIGGER, checkpoint=place, costs=costs)
+
+    kept = checkpoint / "state" / "busy" / "0.json"  # windows kept something of the batch
+    kept.parent.mkdir(parents=True)
+    kept.write_text("{}")
+    with pytest.raises(
+        CheckpointError, match=r"batch 0 has run \(.*busy/0.json is of it\) with other rows .*offsets/0 is not"
+    ):
+        running.ended(run(MemorySink()), ROWS)
+    shutil.rmtree(checkpoint / "state")
+    sink = MemorySink()
+    with caplog.at_level(logging.WARNING, "jettison"):
+        running.ended(run(sink), ROWS)
+    assert any("batch 0 was planned for other rows and is planned anew" in each.getMessage() for each in caplog.records)
+    assert len(sink.rows) > ROWS / 2
+    anew = plans.read(0)
+    assert anew is not None
+    assert (anew.plan.drops, anew.records.rows) == ({}, {"trips": ROWS})

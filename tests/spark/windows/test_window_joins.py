@@ -19,8 +19,8 @@ import jettison as jt
 from jettison.control.loop import Controller
 from jettison.plan.drops.window import Fate, Window
 from jettison.plan.plan import Plan
+from jettison.plan.refine.resolver import WindowDropResolver
 from jettison.plan.refine.schedules import scheduled
-from jettison.plan.refine.window_lookahead import WindowDropResolver
 from jettison.plan.windows.decisions import decisions_of
 from jettison.plan.windows.fates import keep
 from jettison.spark.batch.runner import BatchRunner

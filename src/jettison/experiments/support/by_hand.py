@@ -12,7 +12,7 @@ from typing import Any
 
 from jettison.network.declare import Network
 from jettison.plan.plan import Plan
-from jettison.plan.refine.window_lookahead import WindowDropResolver
+from jettison.plan.refine.resolver import WindowDropResolver
 from jettison.spark.batch.runner import BatchRunner
 from jettison.spark.checkpoint.small_files import LocalFolder
 from jettison.spark.run.checks import check_compiles

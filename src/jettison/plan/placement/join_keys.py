@@ -7,7 +7,8 @@ So above a join a drop is by the join's key, and the inputs of a join move toget
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
+from dataclasses import replace
 
 from jettison.network.arc import Arc, arc_head, arc_name
 from jettison.network.columns.lineage import origins
@@ -20,9 +21,12 @@ from jettison.plan.drops.stratified import Stratified
 from jettison.plan.placement.ladder import LOWEST_KEEP_SHARE
 from jettison.plan.placement.strata import estimates_below, strata_at
 from jettison.plan.windows.decisions import decisions_of
+from jettison.statistics.load import flows
+from jettison.statistics.profile import Profile
 
 SEED = "key"
 """One seed for all drops by key: what is kept further down is a part of what is kept further up, on either side."""
+KEYS_TOLERANCE = 1e-9
 
 
 def joins_below(graph: Graph, arc: str) -> tuple[StreamJoin, ...]:
@@ -83,6 +87,36 @@ def by_chance(graph: Graph, arc: str, keep: float, of: float = 1.0) -> Drop:
         return Random(keep) if strata is None else Stratified(strata[1], keep)
     key = key_at(graph, arc)
     return Random(keep) if key is None else ByKey(key, keep, SEED, of)
+
+
+def with_keys_left(
+    graph: Graph, profile: Profile, rows: Mapping[str, float], drops: Mapping[str, Drop]
+) -> dict[str, Drop]:
+    """Drops by key with the share of keys that drops by key above them leave.
+
+    Half of the keys go at the source, and half of the rest on one branch: there a quarter of all stays.
+
+    >>> from jettison.network import Network
+    >>> net = Network("shop")
+    >>> orders = net.source("orders", "id long, at timestamp", event_time="at").where("id > 0", name="sound")
+    >>> paid = net.source("paid", "id long, sum double, at timestamp", event_time="at").select("id", "sum")
+    >>> _ = orders.join(paid, on="id", within="1 minute", name="both").output("o"); _ = orders.output("all")
+    >>> half = {arc: ByKey(("id",), 0.5, SEED) for arc in ("orders", "sound>both")}
+    >>> with_keys_left(net.graph, Profile({}, {}), {"orders": 100.0, "paid": 100.0}, half)["sound>both"]
+    ByKey(columns=('id',), keep=0.5, seed='key', of=0.5)
+    """
+    keeps = {arc: drop.keep for arc, drop in drops.items() if isinstance(drop, ByKey) and drop.keep > 0}
+    if len(keeps) < 2:
+        left = dict.fromkeys(keeps, 1.0)
+    else:
+        full, now = (flows(graph, profile, rows, each) for each in ({}, keeps))
+        left = {arc: now[arc] / keep / full[arc] if full[arc] > 0 else 1.0 for arc, keep in keeps.items()}
+    found = dict(drops)
+    for arc, share in left.items():
+        drop = drops[arc]
+        if isinstance(drop, ByKey) and abs(drop.of - share) > KEYS_TOLERANCE:
+            found[arc] = replace(drop, of=min(1.0, share))
+    return found
 
 
 def moving_together(graph: Graph, arcs: tuple[str, ...]) -> list[frozenset[str]]:

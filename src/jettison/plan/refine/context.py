@@ -55,6 +55,8 @@ class Context:
     """What a plan may save too little or too much before it is changed."""
     ask_again: AskAgain | None = None
     infeasible: str | None = None
+    ahead_us: int | None = None
+    """How far event times may get in this batch; None where nobody knows."""
 
     @property
     def graph(self) -> Graph:

@@ -15,13 +15,12 @@ from jettison.plan.drops.kind import Drop
 from jettison.plan.drops.semantic import Semantic
 from jettison.plan.drops.window import Window
 from jettison.plan.floors import below_floor, floors, plan_accuracies
-from jettison.plan.placement.join_keys import by_chance, joins_below
+from jettison.plan.placement.join_keys import by_chance, joins_below, with_keys_left
 from jettison.plan.plan import Infeasible, Plan
 from jettison.plan.predictions import claimed, not_enough, over_budget_us
 from jettison.plan.problem import Problem
 from jettison.plan.windows.decisions import decisions_of
 from jettison.plan.windows.group_values import window_drops
-from jettison.statistics.load import flows
 
 _HALVINGS = 40
 _WHOLE = 1.0 - 1e-12
@@ -112,23 +111,7 @@ def _raised(problem: Problem, drops: Mapping[str, Drop], arcs: frozenset[str], p
             raised |= {arc: replace(drop, keeps=cells, keep=keep)} if keep < _WHOLE else {}
         elif keep < _WHOLE:
             raised[arc] = by_chance(graph, arc, keep)
-    return {**_with_keys_left(problem, raised), **_windows(graph, drops, arcs, part)}
-
-
-def _with_keys_left(problem: Problem, drops: Mapping[str, Drop]) -> dict[str, Drop]:
-    """Drops by key with the share of keys that drops above them leave."""
-    graph = problem.graph
-    if not graph.stream_joins:
-        return dict(drops)
-    keeps = {arc: drop.keep for arc, drop in drops.items()}
-    full, now = (flows(graph, problem.profile, problem.rows, each) for each in ({}, keeps))
-    found: dict[str, Drop] = {}
-    for arc, drop in drops.items():
-        if isinstance(drop, Semantic | Window) or drop.keep <= 0 or full[arc] <= 0:
-            found[arc] = drop
-        else:
-            found[arc] = by_chance(graph, arc, drop.keep, min(1.0, now[arc] / drop.keep / full[arc]))
-    return found
+    return {**with_keys_left(graph, problem.profile, problem.rows, raised), **_windows(graph, drops, arcs, part)}
 
 
 def _windows(graph: Graph, drops: Mapping[str, Drop], arcs: frozenset[str], part: float) -> dict[str, Window]:

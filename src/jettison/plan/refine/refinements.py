@@ -1,15 +1,18 @@
 """The refinements of a plan, in order: each is a pure function (plan, context) -> plan with a name.
 
 A shedder says how much to drop where. Refinements make of that what one batch needs. `ANSWERING` are applied to every
-answer of a shedder, which may be asked several times for one batch; `FINISHING` once, to the plan that was chosen.
+answer of a shedder, which may be asked several times for one batch; `FINISHING` once, to the plan that was chosen;
+`OBEYING` to the certified plan, before it is logged: what it does in one batch, while the plan itself stays in force.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jettison.plan.drops.kind import Drop
+from jettison.plan.drops.window import Resolved, Window
+from jettison.plan.placement.join_keys import with_keys_left
 from jettison.plan.plan import Plan
 from jettison.plan.refine.compensation import compensate
 from jettison.plan.refine.context import Context
@@ -20,6 +23,7 @@ from jettison.plan.refine.schedules import closed, running_out, scheduled
 from jettison.plan.refine.staleness import with_stale
 from jettison.plan.refine.strata import stratified
 from jettison.plan.refine.unread import after_skipping
+from jettison.plan.refine.window_lookahead import resolve_window_drops
 from jettison.plan.windows.group_values import window_drops, with_groups_apart
 
 _ROUNDING = 1e-6
@@ -108,6 +112,14 @@ def doubt(plan: Plan, context: Context) -> Plan:
     return made if context.fresh is None else context.restated(plan, made.drops)
 
 
+def keys(plan: Plan, context: Context) -> Plan:
+    """Tell every drop by key which share of the keys those above it leave."""
+    if not context.graph.stream_joins:
+        return plan
+    drops = with_keys_left(context.graph, context.problem.profile, context.problem.rows, plan.drops)
+    return plan if drops == plan.drops else replace(plan, drops=drops)
+
+
 def strata(plan: Plan, context: Context) -> Plan:
     """Turn a share that is kept above estimates into shares of groups."""
     return stratified(context.graph, plan, context.sizes, context.covered_us)
@@ -116,6 +128,13 @@ def strata(plan: Plan, context: Context) -> Plan:
 def unread(plan: Plan, context: Context) -> Plan:
     """Count records that are skipped as not delivered."""
     return after_skipping(context.graph, plan, context.rows, context.unread)
+
+
+def early_window_drops(plan: Plan, context: Context) -> Plan:
+    """Work out which event times kept windows need in this batch, so that others go early."""
+    if context.marks is None:
+        return plan
+    return resolve_window_drops(context.decisions.arcs, plan, context.marks, context.ahead_us)
 
 
 ANSWERING = (Refinement("floors", floors, gives_back=True), Refinement("staleness", staleness))
@@ -127,9 +146,13 @@ FINISHING = (
     Refinement("expiry", expiry, gives_back=True),
     Refinement("schedules", schedules, gives_back=True),
     Refinement("doubt", doubt, gives_back=True),
+    Refinement("keys", keys),
     Refinement("strata", strata),
     Refinement("unread", unread),
 )
+
+
+OBEYING = (Refinement("early window drops", early_window_drops),)
 
 
 def refine(plan: Plan, context: Context, refinements: Iterable[Refinement]) -> tuple[Plan, tuple[Step, ...]]:
@@ -175,7 +198,16 @@ def differences(before: Plan, after: Plan) -> list[str]:
 
 
 def _instead(was: Drop, now: Drop) -> str:
+    if isinstance(now, Window) and now.resolved is not None and was == replace(now, resolved=None):
+        return "all that comes in this batch" if now.resolved.everything else _in_this_batch(now.resolved)
     return "chosen anew" if was.kind == now.kind else f"{now.kind} instead of {was.kind}"
+
+
+def _in_this_batch(resolved: Resolved) -> str:
+    if resolved.needed is None:
+        return "by the fates of its windows in this batch"
+    needed = resolved.needed
+    return f"by event time in this batch, known from {needed.low_us / 1e6:g} s to {needed.high_us / 1e6:g} s"
 
 
 def _shares(plan: Plan) -> dict[str, object]:

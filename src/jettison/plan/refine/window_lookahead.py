@@ -17,15 +17,13 @@ import numpy as np
 
 from jettison.errors import PlanError
 from jettison.network.arc import Arc
-from jettison.network.event_time.lookahead import Sight
 from jettison.network.event_time.watermarks import BatchMarks
-from jettison.network.graph import Graph
 from jettison.plan.drops.kind import Drop
 from jettison.plan.drops.window import Fate, Resolved, Window
 from jettison.plan.plan import Plan
 from jettison.plan.windows.drop_checks import check_window_drops
 from jettison.plan.windows.fates import Segment, kept
-from jettison.plan.windows.group_gaps import column_at
+from jettison.plan.windows.group_gaps import column_apart
 from jettison.plan.windows.need_bits import Needed, needed_bits, together
 from jettison.plan.windows.window_arcs import WindowArcs
 
@@ -33,24 +31,6 @@ _MOST_AHEAD = 4096
 """Granules behind the newest event time so far, at most: what a batch may bring."""
 _MOST_GRANULES = 32_768
 _MOST_CLOSING = 100_000
-
-
-class WindowDropResolver:
-    """Resolves the window drops of one run, batch by batch: what it remembers is how far batches have got."""
-
-    def __init__(self, graph: Graph) -> None:
-        self._arcs = WindowArcs(graph)
-        self._sight = Sight()
-
-    def resolve(self, plan: Plan, marks: BatchMarks | None, rows: int) -> Plan:
-        """The plan of a batch of so many rows, resolved; one that was logged so stays as it is. Call it for every
-        batch. `marks` are None where there are no windows of time."""
-        if marks is None:
-            return plan
-        ahead_us = self._sight.before(marks.newest_us, rows)
-        if self._arcs.graph.stream_joins or marks.apart:  # one stream may be far ahead of what another has reached
-            ahead_us = None
-        return plan if is_resolved(plan) else resolve_window_drops(self._arcs, plan, marks, ahead_us)
 
 
 def resolve_window_drops(arcs: WindowArcs, plan: Plan, marks: BatchMarks, ahead_us: int | None = None) -> Plan:
@@ -126,7 +106,7 @@ def _early(arcs: WindowArcs, arc: str, drop: Window, marks: BatchMarks, ahead_us
         if needed is None:
             return everything
         parts.append(needed)
-    column = _column(arcs, arc, drop.fates) if len({each.kind for each in apart}) == 1 else None
+    column = _column(arcs, arc, drop.fates)
     if column is None:  # who cannot tell groups apart keeps what any of them needs
         needed = together(parts)
         return everything if _all_pass(arcs, arc, needed, marks) else Resolved(needed=needed)
@@ -136,10 +116,8 @@ def _early(arcs: WindowArcs, arc: str, drop: Window, marks: BatchMarks, ahead_us
 
 
 def _column(arcs: WindowArcs, arc: str, fates: Mapping[str, Fate]) -> str | None:
-    """What groups are told apart by on an arc: the one column of all fates that do; None where there is none."""
-    apart = {name: fate.apart.column for name, fate in fates.items() if fate.apart is not None}
-    found = {column_at(arcs.graph, arc, name, column) for name, column in apart.items()}
-    return found.pop() if len(found) == 1 else None
+    """What groups are told apart by on an arc, by all fates that do."""
+    return column_apart(arcs.graph, arc, {name: fate.apart for name, fate in fates.items() if fate.apart is not None})
 
 
 def _needed(

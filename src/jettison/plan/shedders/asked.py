@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 
 import numpy as np
 
@@ -66,13 +65,8 @@ class AskedShedder:
         """The plan with what it delivers and saves, checked to be one for this network."""
         if not isinstance(answer, Plan):
             raise PlanError(f"{self._name} answered with {_short(answer)}: return a Plan or Infeasible.")
-        given: object = answer.drops
-        if not isinstance(given, Mapping):
-            raise PlanError(f"{self._name}: drops are {_short(given)}: give a mapping from arcs to drops.")
-        for arc, drop in given.items():
-            if arc not in problem.coefficients:
-                arcs = ", ".join(problem.graph.arcs)
-                raise PlanError(f"{self._name} drops on arc {arc!r}, which is not there. Arcs: {arcs}.")
+        check_arcs(self._name, problem, answer)
+        for arc, drop in answer.drops.items():
             if not all(hasattr(drop, member) for member in _MEMBERS):
                 raise PlanError(f"{self._name}: the drop on arc {arc!r} is {_short(drop)}: give one of plan.drops.")
             self._check_share(problem, answer, arc)
@@ -96,6 +90,14 @@ class AskedShedder:
     @property
     def _name(self) -> str:
         return f"shedder {type(self.shedder).__name__}"
+
+
+def check_arcs(name: str, problem: Problem, plan: Plan) -> None:
+    """Raise PlanError where a shedder's plan drops on an arc that the network does not have."""
+    for arc in plan.arcs:
+        if arc not in problem.coefficients:
+            arcs = ", ".join(problem.graph.arcs)
+            raise PlanError(f"{name} drops on arc {arc!r}, which is not there. Arcs: {arcs}.")
 
 
 def _short(value: object) -> str:

@@ -252,20 +252,24 @@ class WindowDecisions:
         """The share of windows that must stay when tuples go on an arc: one after every gap."""
         return max(1.0 - self.by_aggregate[name].most_drop_share for name in self.arcs.deciders(arc) or ())
 
-    def keeps(self, drop_shares: Mapping[str, float]) -> dict[str, float]:
+    def keeps(self, drop_shares: Mapping[str, float], on: Mapping[str, float] | None = None) -> dict[str, float]:
         """The shares of tuples that pass each window drop when such shares of windows go, in the long run."""
-        found = self.left(drop_shares)
+        found = self.left(drop_shares, on)
         return {arc: after / before if before > 0 else 1.0 for arc, (before, after) in found.items()}
 
-    def left(self, drop_shares: Mapping[str, float]) -> dict[str, tuple[float, float]]:
-        """The shares of all tuples that are left on each arc before and behind its window drop."""
+    def left(
+        self, drop_shares: Mapping[str, float], on: Mapping[str, float] | None = None
+    ) -> dict[str, tuple[float, float]]:
+        """The shares of all tuples that are left on each arc before and behind its window drop; `on` has the share of
+        windows that the drop on an arc lets go, where that does not follow from `drop_shares`."""
+        known = on or {}
         left: dict[str, float] = {}
         found: dict[str, tuple[float, float]] = {}
         for _, into, _ in self._graph.wiring:
             for arc in into:
                 tail = arc.tail
                 above = min((left[each] for each in self._graph.arcs_into(tail)), default=1.0) if tail else 1.0
-                share = self._drop_share(arc, drop_shares)
+                share = known[arc] if arc in known else self._drop_share(arc, drop_shares)
                 weight = 1.0 if share == 1.0 else self.weight(arc)  # what is closed has no kept windows to reach over
                 left[arc] = above if share is None else min(above, 1.0 - share * weight)
                 found[arc] = above, left[arc]

@@ -65,6 +65,13 @@ def named_groups(graph: Graph) -> dict[str, GroupCells]:
     >>> found.column, found.names, found.gaps
     ('zone', ('airport', 'harbour'), (0, 1, 4))
     """
+    known: dict[str, GroupCells] | None = graph.__dict__.get("_named_groups")
+    if known is None:  # certificates ask for every plan
+        known = graph.__dict__["_named_groups"] = _find_named_groups(graph)
+    return known
+
+
+def _find_named_groups(graph: Graph) -> dict[str, GroupCells]:
     decisions = decisions_of(graph)
     found: dict[str, GroupCells] = {}
     having = {output.name for output in graph.outputs if output.qos.gaps is not None}
@@ -115,6 +122,13 @@ def _grouped_by(graph: Graph, name: str, output: Output) -> str:
 
 def column_at(graph: Graph, arc: str, name: str, column: str) -> str | None:
     """What a `by` column of an aggregate is called on an arc above or behind it; None where it is not there."""
+    known: dict[tuple[str, str, str], str | None] = graph.__dict__.setdefault("_columns_at", {})
+    if (arc, name, column) not in known:  # asked for in every batch
+        known[arc, name, column] = _find_column(graph, arc, name, column)
+    return known[arc, name, column]
+
+
+def _find_column(graph: Graph, arc: str, name: str, column: str) -> str | None:
     tail = Arc(arc).origin
     above = origins(graph, name, column)
     if tail in above:
@@ -123,3 +137,12 @@ def column_at(graph: Graph, arc: str, name: str, column: str) -> str | None:
         if origins(graph, tail, theirs).get(name, "").lower() == column.lower():
             return theirs
     return None
+
+
+def column_apart(graph: Graph, arc: str, cells: Mapping[str, GroupCells]) -> str | None:
+    """What all of these aggregates tell groups apart by, as it is called on an arc; None where they differ, or where it
+    is not there."""
+    if len({each.kind for each in cells.values()}) != 1:
+        return None
+    found = {column_at(graph, arc, name, each.column) for name, each in cells.items()}
+    return found.pop() if len(found) == 1 else None

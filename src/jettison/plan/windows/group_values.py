@@ -25,7 +25,7 @@ from jettison.plan.plan import Plan
 from jettison.plan.predictions import claimed
 from jettison.plan.problem import Problem
 from jettison.plan.windows.decisions import WindowDecisions, decisions_of
-from jettison.plan.windows.group_gaps import column_at, shares_by_gap
+from jettison.plan.windows.group_gaps import column_apart, column_at, shares_by_gap
 
 
 def valued_windows(graph: Graph) -> dict[str, Track]:
@@ -123,14 +123,17 @@ def with_groups_apart(
 def window_drops(graph: Graph, decisions: WindowDecisions, fates: Mapping[str, Fate]) -> dict[str, Window]:
     """The drops of these fates, with what is to pass of every cell on arcs that all value by the same column."""
     shares = {name: fate.drop_share for name, fate in fates.items()}
-    drops = decisions.arcs.drops(fates, decisions.keeps(shares))
-    drops |= _mixed(decisions, drops, fates)
+    unsplit = unsplit_shares(decisions, fates)
+    drops = decisions.arcs.drops(fates, decisions.keeps(shares, unsplit))
+    drops |= _mixed(decisions, drops, fates, unsplit)
     cells = {name: fate.cells for name, fate in fates.items() if fate.cells is not None and fate.cells.bounds}
     if not cells:
         return drops
     count = max(len(each.shares) for each in cells.values())
     by_cell = [
-        decisions.keeps(shares | {name: each.shares[cell] for name, each in cells.items() if cell < len(each.shares)})
+        decisions.keeps(
+            shares | {name: each.shares[cell] for name, each in cells.items() if cell < len(each.shares)}, unsplit
+        )
         for cell in range(count)
     ]
     for arc, drop in drops.items():
@@ -141,25 +144,64 @@ def window_drops(graph: Graph, decisions: WindowDecisions, fates: Mapping[str, F
     return drops
 
 
-def _mixed(decisions: WindowDecisions, drops: Mapping[str, Window], fates: Mapping[str, Fate]) -> dict[str, Window]:
-    """Drops that groups with names fare differently at, with what passes of all tuples: that of every cell, by the
-    share of tuples that come to the drop in it. What a named group needs of a tuple also stays for those beside it."""
-    named = {name: fate.cells for name, fate in fates.items() if fate.cells is not None and fate.cells.masses}
-    found: dict[str, Window] = {}
-    kinds = list(dict.fromkeys(cells.kind for cells in named.values()))
-    for kind in kinds:
-        alike = {name: cells for name, cells in named.items() if cells.kind == kind}
-        masses = next(iter(alike.values())).masses
-        others = {name: fate.drop_share for name, fate in fates.items() if name not in alike}
-        by_cell = [
-            decisions.left({**others, **{name: cells.shares[cell] for name, cells in alike.items()}})
-            for cell in range(len(masses))
-        ]
-        for arc, drop in drops.items():
-            apart = {name for name in drop.fates if fates[name].cells is not None}
-            if apart <= set(alike) and (apart or len(kinds) == 1):
-                came, stayed = (
-                    sum(mass * each[arc][at] for mass, each in zip(masses, by_cell, strict=True)) for at in (0, 1)
-                )
-                found[arc] = replace(drop, keep=min(1.0, stayed / came) if came > 0 else drop.keep)
+def unsplit_shares(decisions: WindowDecisions, fates: Mapping[str, Fate]) -> dict[str, float]:
+    """By arc above aggregates where groups that fare differently cannot be told apart: the share of windows whose
+    tuples go there. What any group needs stays for all, and no two groups lose the same windows, so that is none,
+    unless all groups but one are closed."""
+    apart = {name: fate.cells for name, fate in fates.items() if fate.cells is not None and _differ(fate.cells)}
+    found: dict[str, float] = {}
+    for arc in decisions.arcs.early_arcs(fates) if apart else ():
+        here = decisions.arcs.deciders(arc) or frozenset()
+        cells = {name: apart[name] for name in here if name in apart}
+        if cells and column_apart(decisions.graph, arc, cells) is None:
+            shares = [share for each in cells.values() for share in each.shares]
+            shares += [fates[name].drop_share for name in here if name not in apart]
+            still = [share for share in shares if share < 1.0]
+            found[arc] = 1.0 if not still else still[0] if len(still) == 1 else 0.0
     return found
+
+
+def _differ(cells: GroupCells) -> bool:
+    """Whether groups lose other windows than others: not where none or all of them go."""
+    return set(cells.shares) not in ({0.0}, {1.0})
+
+
+def _mixed(
+    decisions: WindowDecisions, drops: Mapping[str, Window], fates: Mapping[str, Fate], unsplit: Mapping[str, float]
+) -> dict[str, Window]:
+    """Drops with what passes of all tuples, where groups with names fare differently: above aggregates that of every
+    cell, by the share of tuples in it; behind an aggregate what is left of its windows, over what came through above.
+    What a named group needs of a tuple also stays for those beside it."""
+    named = {name: fate.cells for name, fate in fates.items() if fate.cells is not None and fate.cells.masses}
+    if not named:
+        return {}
+    left: dict[str, float] = {}
+    found: dict[str, Window] = {}
+    for _, into, _ in decisions.graph.wiring:
+        for arc in into:
+            above = min((left[each] for each in decisions.graph.arcs_into(arc.tail)), default=1.0) if arc.tail else 1.0
+            drop = drops.get(arc)
+            if drop is None:
+                left[arc] = above
+            else:
+                left[arc] = min(above, _left_behind(decisions, arc, drop, named, unsplit))
+                found[arc] = replace(drop, keep=left[arc] / above if above > 0 else 1.0)
+    return found
+
+
+def _left_behind(
+    decisions: WindowDecisions, arc: str, drop: Window, named: Mapping[str, GroupCells], unsplit: Mapping[str, float]
+) -> float:
+    """The share of all tuples that one window drop would leave by itself."""
+    cells = {name: named[name] for name in drop.fates if name in named and arc not in unsplit and _differ(named[name])}
+    masses = next(iter(cells.values())).masses if cells else (1.0,)
+    left = 0.0
+    for cell, mass in enumerate(masses):
+        shares = [
+            cells[name].shares[cell] if name in cells else named[name].shares[0] if name in named else fate.drop_share
+            for name, fate in drop.fates.items()
+        ]
+        share = unsplit.get(arc, min(shares))
+        weight = 1.0 if share == 1.0 or drop.of is not None else decisions.weight(arc)
+        left += mass * (1.0 - share * weight)
+    return left / sum(masses)

@@ -45,6 +45,7 @@ class WindowArcs:
     def __init__(self, graph: Graph) -> None:
         self._graph = self.graph = graph
         self._known: dict[str, frozenset[str] | None] = {}
+        self._early: dict[frozenset[str], tuple[str, ...]] = {}
         groups = slice_groups(graph)
         self._sharing = {member.name: group.members for group in groups for member in group.members}
 
@@ -131,12 +132,16 @@ class WindowArcs:
 
     def early_arcs(self, names: Collection[str]) -> tuple[str, ...]:
         """The arcs on which tuples go early when these aggregates have fates."""
-        found = []
+        known = frozenset(names)
+        if known not in self._early:  # asked for in every batch, and for few sets of aggregates
+            self._early[known] = tuple(self._find_early(known))
+        return self._early[known]
+
+    def _find_early(self, names: frozenset[str]) -> Iterator[str]:
         for operator in self._graph.operators:
             for arc in self._graph.arcs_into(operator.name):
                 if self.is_early(arc, names) and not self._as_above(arc, names):
-                    found.append(arc)
-        return tuple(found)
+                    yield arc
 
     def is_early(self, arc: str, names: Collection[str]) -> bool:
         """Whether tuples may go on an arc: all that is below it are windows, of these aggregates."""

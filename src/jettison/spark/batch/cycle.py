@@ -14,11 +14,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from jettison.network.event_time.coverage import keeping
 from jettison.network.event_time.watermarks import BatchMarks
-from jettison.plan.counted import counted_shares
+from jettison.plan.delivered import counted_shares
 from jettison.plan.plan import Plan
 from jettison.spark.batch.costs import RunCosts
 from jettison.spark.batch.intake import Intake
-from jettison.spark.batch.missing_plans import check_never_ran
+from jettison.spark.batch.missing_plans import check_never_ran, check_other_rows, is_for_other_rows
 from jettison.spark.batch.parts import RunParts
 from jettison.spark.batch.planning import BatchPlan, Planning
 from jettison.spark.batch.views import Views
@@ -90,14 +90,19 @@ class BatchCycle:
 
     def _logged(self, batch: int, *, first: bool) -> Logged | None:
         """What the log says of a batch: it was begun before."""
-        logged = self._parts.checkpoint.plans.read(batch)
+        checkpoint, sinks, name = self._parts.checkpoint, self._parts.runner.sinks.outputs, self._parts.graph.name
+        logged = checkpoint.plans.read(batch)
+        if logged is not None and is_for_other_rows(logged, end_offsets(checkpoint.spark_folder, batch)):
+            check_other_rows(checkpoint, sinks, batch)
+            _log.warning("network %s: batch %d was planned for other rows and is planned anew", name, batch)
+            self._planning.restore_before(batch)
+            return None
         if logged is None:
             if first:
-                check_never_ran(self._parts.checkpoint, self._parts.runner.sinks.outputs, batch)
+                check_never_ran(checkpoint, sinks, batch)
                 self._planning.restore_before(batch)
             return None
         if not self._is_ours(logged):
-            name = self._parts.graph.name
             _log.warning("network %s: batch %d was planned for other operators and is planned anew", name, batch)
         if logged.careful:
             self._parts.runner.known.careful = True

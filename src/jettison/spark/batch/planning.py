@@ -11,9 +11,10 @@ from jettison.control.loop import Controller
 from jettison.network.event_time.watermarks import BatchMarks
 from jettison.network.identity.lineage_hash import network_identity
 from jettison.plan.plan import Plan
+from jettison.plan.refine.resolver import WindowDropResolver
 from jettison.plan.refine.staleness import Fresh
 from jettison.plan.refine.unread import Unread
-from jettison.plan.refine.window_lookahead import WindowDropResolver, unresolved
+from jettison.plan.refine.window_lookahead import unresolved
 from jettison.spark.batch.calibration import assumed_profile
 from jettison.spark.batch.parts import RunOptions, RunParts
 from jettison.spark.checkpoint.logs import Logged

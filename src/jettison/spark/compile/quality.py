@@ -16,7 +16,7 @@ from jettison.network.arc import Arc, arc_head
 from jettison.network.graph import Graph
 from jettison.network.operators import Source
 from jettison.network.windows.slice_groups import waits_above
-from jettison.plan.counted import counted_shares
+from jettison.plan.delivered import counted_shares
 from jettison.plan.plan import Plan
 from jettison.spark.compile.compiler import Compiler, Scope
 from jettison.spark.compile.drops import ALL, passes

@@ -23,8 +23,8 @@ from jettison.network.event_time.join_retention import still_needed, to_merge
 from jettison.network.event_time.watermarks import BatchMarks, Mark
 from jettison.network.operators import Aggregate, Operator
 from jettison.network.windows.estimate_context import remembered
-from jettison.plan.delivered import windows_of_batch, without_withheld
 from jettison.plan.refine.thinning import Thinned, shares_above, thinned_after
+from jettison.plan.windows.closed_windows import windows_of_batch, without_withheld
 from jettison.spark.compile.arriving import Arriving
 from jettison.spark.compile.drops import TIME
 from jettison.spark.state.operator_state import OpenedBatch, Progress, StateMeasured

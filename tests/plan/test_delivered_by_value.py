@@ -6,7 +6,7 @@ import pytest
 
 import jettison as jt
 from jettison.network import QoS, Value
-from jettison.plan.counted import counted_shares
+from jettison.plan.delivered import counted_shares
 from jettison.plan.drops.semantic import Semantic
 from jettison.plan.plan import Plan
 from jettison.statistics.profile import Profile
