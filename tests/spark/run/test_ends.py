@@ -78,7 +78,7 @@ def test_the_house_stop_waits_for_a_last_batch_that_is_being_started(tmp_path: P
 
     worked = Worked(tmp_path, lambda batch: True, last_batch)
     assert starts.wait(10)
-    stopping = threading.Thread(target=worked.to_the_end.stop)
+    stopping = threading.Thread(target=worked.to_the_end.stop, args=(10.0,))
     stopping.start()
     time.sleep(0.05)
     assert stopping.is_alive(), "whoever stops now would end the query before"
@@ -92,7 +92,7 @@ def test_the_house_stop_waits_for_a_last_batch_that_is_being_started(tmp_path: P
 
 def test_the_house_no_batch_begins_after_stop(tmp_path: Path) -> None:
     worked = Worked(tmp_path, lambda batch: True, lambda: pytest.fail("started"), ended=False)
-    worked.to_the_end.stop()
+    worked.to_the_end.stop(10.0)
     worked.first.end()
     assert worked.waits()
     assert not (tmp_path / "offsets" / "1").exists()
