@@ -322,9 +322,12 @@ def _truth(spark: Any, trips: Any) -> dict[str, Any]:
         "SELECT zone, w.start AS window_start, w.end AS window_end, count(*) AS n, sum({cents}) AS cents "
         "FROM (SELECT *, window(pickup, '2 seconds', '{slide}') AS w FROM paid) GROUP BY zone, w"
     )
+    half = "unix_micros(pickup) div 500000"  # only rows of neighbouring half seconds are compared
     pairs = (
-        "SELECT e.zone, e.trip, o.trip AS other, greatest(e.pickup, o.pickup) AS at FROM paid e JOIN paid o "
-        "ON e.zone = o.zone AND e.trip % 2 = 0 AND o.trip % 2 = 1 "
+        "SELECT e.zone, e.trip, o.trip AS other, greatest(e.pickup, o.pickup) AS at "
+        f"FROM (SELECT *, {half} AS half FROM paid) e "
+        f"JOIN (SELECT *, explode(array({half} - 1, {half}, {half} + 1)) AS half FROM paid) o "
+        "ON e.zone = o.zone AND e.half = o.half AND e.trip % 2 = 0 AND o.trip % 2 = 1 "
         "AND abs(unix_micros(e.pickup) - unix_micros(o.pickup)) <= 500000"
     )
     seconds = (
