@@ -23,11 +23,13 @@ from jettison.experiments import (
     fig_4_10,
     fig_4_11,
     fig_4_12,
+    fixed_cost,
     kafka_faults,
     kafka_lag,
     kafka_late_parse,
     kafka_rate,
     keys,
+    many_outputs,
     native,
     overhead,
     overload,
@@ -92,6 +94,23 @@ def test_overhead(spark: SparkSession, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.long
+def test_fixed_cost(spark: SparkSession, tmp_path: Path) -> None:
+    result = fixed_cost.run(quick=True, say=quiet)
+    assert {"one_output_ms", "with_window_ms", "complex_ms", "share_of_plain"} <= set(result.metrics)
+    assert len(result.checks) == 4
+    assert {row["variant"] for row in result.rows} >= {"plain one output", "one output", "seven queries"}
+    drawn(result, tmp_path)
+
+
+@pytest.mark.long
+def test_many_outputs(spark: SparkSession, tmp_path: Path) -> None:
+    result = many_outputs.run(quick=True, say=quiet)
+    assert {"thirty_vs_one", "thirty_s"} <= set(result.metrics)
+    assert 0 < result.metrics["thirty_vs_one"] < 30, "thirty outputs cost less than thirty runs of one"
+    drawn(result, tmp_path)
+
+
 def test_native(spark: SparkSession, tmp_path: Path) -> None:
     result = native.run(quick=True, say=quiet)
     assert {"tumbling", "sliding_60_5", "sliding_60_1", "three_outputs"} <= set(result.metrics)
