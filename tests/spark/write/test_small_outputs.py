@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from tests.spark.running import FREE, TRIGGER, TRIPS, trips, until
 
+import jettison as jt
 from jettison.spark.write.sinks import MemorySink, ParquetSink
 from jettison.spark.write.small_outputs import fast_way
 
@@ -82,20 +84,37 @@ def test_a_repeated_batch_replaces_what_is_there_whoever_wrote_it(spark: SparkSe
     assert spark.read.parquet(sink.path).count() == 9
 
 
-def test_rows_that_are_too_large_for_the_driver_are_left_to_spark(spark: SparkSession, tmp_path: Path) -> None:
-    sink = ParquetSink(str(tmp_path / "large"))
-
-    class Refused:
-        """A frame as it is when Spark's limit is reached: the limit itself is fixed when a session starts."""
-
-        schema = spark.range(4).schema
-        write = spark.range(4).write
-
-        def toArrow(self) -> Any:  # noqa: N802
-            raise RuntimeError("Total size of serialized results of 4 tasks is bigger than spark.driver.maxResultSize")
-
-    sink.write_few(Refused(), 0)  # type: ignore[arg-type]
-    assert spark.read.parquet(sink.path).count() == 4
+def test_rows_that_are_too_large_for_the_driver_are_left_to_spark(
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Outputs, slices and rows that wait at a join: nothing is lost, and counts are right, before and after."""
+    net = jt.Network("large")
+    left, right = (net.source(name, **TRIPS) for name in ("trips", "rides"))
+    long_text = "repeat(string(trip % 10), 20000) AS text"
+    left.select("trip", long_text, name="texts").output("rows")
+    texts = left.select("trip", "zone", long_text, name="keyed")
+    texts.join(right.select("trip", "fare", name="fares"), on="trip", within="1 minute", name="both").output("pairs")
+    left.window("1 hour", by="zone").agg(n="count(*)", top="max(repeat(string(trip), 500))", name="busy").output(
+        "zones"
+    )
+    sinks = {name: ParquetSink(str(tmp_path / name)) for name in ("rows", "pairs", "zones")}
+    streams = {name: trips(spark, 600, 100) for name in ("trips", "rides")}
+    conf: Any = spark.sparkContext._jsc.sc().conf()  # type: ignore[union-attr]
+    run = jt.start(net, streams, sinks, trigger=TRIGGER, costs=jt.Costs(FREE, shared=()))
+    try:
+        until(run, lambda: run.report().rows_in >= 400)
+        conf.set("spark.driver.maxResultSize", "100k")
+        until(run, lambda: run.report().rows_in == 1200)
+    finally:
+        conf.remove("spark.driver.maxResultSize")
+        run.stop()
+    assert sum("too large for the driver" in each.message for each in caplog.records) == 1
+    report = run.report()
+    for name in ("rows", "pairs"):
+        found = spark.read.parquet(sinks[name].path)
+        assert (found.count(), found.select("trip").distinct().count()) == (600, 600)
+        assert report.outputs[name].rows == 600
+        assert found.where("length(text) = 20000").count() == 600
 
 
 def test_memory_takes_a_few_rows_in_one_job(spark: SparkSession) -> None:

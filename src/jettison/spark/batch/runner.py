@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TypeVar
 
 from pyspark.sql import DataFrame, Observation, SparkSession
@@ -39,7 +40,7 @@ from jettison.spark.state.presence import Presence
 from jettison.spark.state.slice_state import SliceState
 from jettison.spark.write.batch_jobs import BatchJobs, RunSinks, Written
 from jettison.spark.write.dead_letters import put_aside, raw_aside, rows_aside
-from jettison.spark.write.small_outputs import SmallOutputs
+from jettison.spark.write.small_outputs import SmallOutputs, is_too_much
 from jettison.statistics.samples import Measured
 
 _LOG = logging.getLogger("jettison")
@@ -97,8 +98,16 @@ class BatchRunner:
         if self._presence is not None:
             self._presence.begin(batch)
         session = next(iter(raw.values())).sparkSession
-        opened = OpenedBatch(batch, session, plan, sum(rows.values()), marks or self.marks(batch))
-        measured = self.carefully(raw, lambda: self._attempt(raw, opened, rows))
+        marks = marks or self.marks(batch)
+        opened = OpenedBatch(batch, session, plan, sum(rows.values()), marks, self._small.allowed)
+        try:
+            measured = self.carefully(raw, lambda: self._attempt(raw, opened, rows))
+        except Exception as error:
+            if not opened.small or not is_too_much(error):
+                raise
+            _LOG.warning("batch %d has rows that are too large for the driver: from now on Spark writes them", batch)
+            self._small.end()
+            measured = self.carefully(raw, lambda: self._attempt(raw, replace(opened, small=False), rows))
         if opened.rows:
             rejected = sum(measured.unfit.values())
             before = self.known.careful

@@ -127,7 +127,7 @@ class JoinState:
                 for part in (each for side in record.sides for each in side.parts if each.files):
                     check_files(self._folder, f"join {name!r}", f"{name}/{part.name}", part)
             self._checked.add(name)
-        few = self._bounded if batch.rows <= MOST_ROWS else frozenset[str]()
+        few = self._bounded if batch.small and batch.rows <= MOST_ROWS else frozenset[str]()
         return BatchJoins(self, batch.number, few)
 
     def keep(

@@ -181,7 +181,7 @@ class SliceWriter:
         graph = self._sliced.graph
         bounded = most_rows_of(graph, shape.group.tail, {source.name: 0 for source in graph.sources}) is not None
         few = self._sliced.recent.get(of, _FEW + 1) <= (_FEW if bounded else _FEW_UNBOUNDED)
-        return few and fits_driver(shape.schema, shape.group.by, self._batch.rows)
+        return few and self._batch.small and fits_driver(shape.schema, shape.group.by, self._batch.rows)
 
     def _part(
         self, shape: Shape, name: str, written: tuple[int, int, int], level: int, of: tuple[str, ...]

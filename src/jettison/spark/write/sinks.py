@@ -24,7 +24,7 @@ from jettison.spark.checkpoint.small_files import local_place
 from jettison.spark.compile.drops import placeable
 from jettison.spark.folder_size import Size, size_of_folder
 from jettison.spark.read.kafka import KafkaSink
-from jettison.spark.write.small_outputs import collected, is_plain
+from jettison.spark.write.small_outputs import is_plain
 
 BATCH_COLUMN = "batch"
 REFUSE, REPLACE = "refuse", "replace"
@@ -67,9 +67,9 @@ class ParquetSink:
         """The same, of one file that the driver writes, where the path is on this machine: the folder is there as a
         whole, or not at all."""
         place = local_place(self.path)
-        table = collected(rows) if place is not None and is_plain(rows.schema) else None
-        if place is None or table is None:
+        if place is None or not is_plain(rows.schema):
             return self.write(rows, batch)
+        table = rows.toArrow()
         made, folder = Path(place, f"_{BATCH_COLUMN}={batch}"), Path(place, f"{BATCH_COLUMN}={batch}")
         for old in (made, folder):
             if old.exists():

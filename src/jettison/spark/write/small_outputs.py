@@ -3,7 +3,8 @@
 For a few rows most of the time of a Spark job that writes goes into its files: 80 to 90 ms a parquet folder on a local
 disk, of which collecting the rows takes 30. An output is small where what is read bounds its rows. Where it does not
 (large batches, joins, functions of the user's own) the last batches tell, and Spark's own limit of what comes to the
-driver (`spark.driver.maxResultSize`) is the last resort, see `is_too_much`.
+driver (`spark.driver.maxResultSize`) is the last resort: a batch that runs into it is tried again, and from then on
+Spark writes (`SmallOutputs.end`).
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ _MOST_OF_LATE = 5_000
 _LAST = 3
 _PLAIN = (BinaryType, BooleanType, DateType, NumericType, StringType, TimestampNTZType, TimestampType)
 _WAYS = ("write", "write_few")
+_LIMIT = "spark.driver.maxResultSize"
 
 
 def fast_way(sink: Any) -> Callable[[DataFrame, int], None] | None:
@@ -58,15 +60,23 @@ class SmallOutputs:
     (True, False)
     """
 
+    allowed: bool = True
+    """Whether rows may come to the driver at all."""
     _seen: dict[str, deque[tuple[int, int]]] = field(default_factory=dict)
 
     def is_small(self, output: str, *, most_rows: int | None, read: int) -> bool:
         """Whether an output is small in a batch. `most_rows` bounds it, `read` is how many rows the batch reads."""
+        if not self.allowed:
+            return False
         if most_rows is not None and most_rows <= MOST_ROWS:
             return True
         seen = self._seen.get(output, ())
         known = len(seen) == _LAST and max(rows for rows, _ in seen) <= _MOST_OF_LATE
         return known and read <= 2 * max(before for _, before in seen)
+
+    def end(self) -> None:
+        """Let no more rows come to the driver: some were too large for it."""
+        self.allowed = False
 
     def saw(self, rows: Mapping[str, int], *, read: int) -> None:
         """Learn how many rows outputs had in a batch."""
@@ -79,16 +89,14 @@ def is_plain(schema: StructType) -> bool:
     return all(isinstance(column.dataType, _PLAIN) for column in schema)
 
 
-def is_too_much(error: BaseException) -> bool:
-    """Whether Spark refused to bring rows to the driver, as they are too large."""
-    return "spark.driver.maxResultSize" in str(error)
+def is_too_much(error: BaseException | None) -> bool:
+    """Whether Spark refused to bring rows to the driver, as they are too large; the error itself, or what caused it.
 
-
-def collected(rows: DataFrame) -> Any | None:
-    """The rows as an Arrow table; None where they are too large for the driver."""
-    try:
-        return rows.toArrow()
-    except Exception as error:
-        if is_too_much(error):
-            return None
-        raise
+    >>> is_too_much(RuntimeError("is bigger than spark.driver.maxResultSize (1024.0 MiB)")), is_too_much(KeyError("a"))
+    (True, False)
+    """
+    while error is not None:
+        if _LIMIT in str(error):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
