@@ -6,7 +6,8 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from numbers import Real
+from typing import Any, TypeGuard
 
 from jettison.errors import PlanError
 from jettison.plan.drops.kind import Drop, from_content, to_content
@@ -15,7 +16,6 @@ from jettison.plan.drops.window import Fate, Window
 _INSIDE = {"drops": "drops", "delivered": "shares", "worth": "shares", "stale": "times in seconds"}
 _ROUNDING = 1e-6
 _WHOLE = 1.0 + _ROUNDING
-_NUMBERS = (float, int)
 _BESIDE = ("reason", "row", "delivered", "utility", "saves_us", "worth", "stale")
 
 
@@ -61,7 +61,7 @@ class Plan:
                 if not _is_share(share):
                     raise PlanError(f"plan: {name} of output {output!r} is {share!r}: give a share from 0 to 1.")
         for name, number in (("row", self.row), ("utility", self.utility), ("saves_us", self.saves_us)):
-            if not isinstance(number, _NUMBERS) or not math.isfinite(number):
+            if not _is_number(number) or not math.isfinite(number):
                 raise PlanError(f"plan: {name} is {number!r}: give a finite number.")
 
     def keep(self, arc: str) -> float:
@@ -115,8 +115,13 @@ class Plan:
         return cls.from_dict(json.loads(text))
 
 
+def _is_number(value: object) -> TypeGuard[float]:
+    """Whether it is a number, one of NumPy's too."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
 def _is_share(value: object) -> bool:
-    return isinstance(value, _NUMBERS) and -_ROUNDING <= value <= _WHOLE
+    return _is_number(value) and -_ROUNDING <= value <= _WHOLE
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from pyspark.sql.types import StructType
 from tests.spark.windowing import Hand, Row, S, by_spark, frame_of, source, trips_of
 
 import jettison as jt
+from jettison.network.row_bounds import most_rows_of
 from jettison.spark.state import slice_writer
 from jettison.spark.state.slice_store import fits_driver
 
@@ -49,7 +50,7 @@ def run(spark: SparkSession, folder: Path, *, broken: bool = False) -> tuple[dic
     for batch, rows in enumerate(BATCHES):
         if broken:
             (folder / "busy" / f"{batch}-0").mkdir(parents=True)
-            (folder / "busy" / f"{batch}-0" / "slices.parquet").write_bytes(b"PAR1 half of a file")
+            (folder / "busy" / f"{batch}-0" / "rows.parquet").write_bytes(b"PAR1 half of a file")
             hand.run(batch, rows)
         hand.run(batch, rows)
         hand = hand.again() if batch == 2 else hand
@@ -62,13 +63,13 @@ def run(spark: SparkSession, folder: Path, *, broken: bool = False) -> tuple[dic
 @pytest.mark.long
 def test_both_ways_give_the_same(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     results, files = run(spark, tmp_path / "few of%41 them")
-    assert "slices.parquet" in files["busy"]
-    assert "slices.parquet" not in files["sets"], "what may be long does not come to the driver"
-    assert "slices.parquet" not in files["fours"], "nor what may be more than was read"
+    assert "rows.parquet" in files["busy"]
+    assert "rows.parquet" not in files["sets"], "what may be long does not come to the driver"
+    assert "rows.parquet" in files["fours"], "nothing bounds them, but there were few of late"
     assert repr(run(spark, tmp_path / "broken", broken=True)[0]) == repr(results)  # NaN is not equal to itself
     monkeypatch.setattr(slice_writer, "_FEW", -1)
     others, files = run(spark, tmp_path / "many")
-    assert "slices.parquet" not in files["busy"]
+    assert "rows.parquet" not in files["busy"]
     assert repr(others) == repr(results)
     assert all(len(rows) > 5 for rows in results.values())
 
@@ -80,8 +81,9 @@ def test_what_makes_several_rows_of_one_is_not_as_read(tags: str) -> None:
     trips.output("table")
     source_of_many = net.source("others", "at timestamp", event_time="at").select("at", tags, name="many")
     source_of_many.where("at IS NOT NULL", name="timed").output("lists")
-    assert slice_writer._as_read(net.graph, "few")
-    assert not slice_writer._as_read(net.graph, "timed")
+    rows = {"trips": 10, "others": 10}
+    assert most_rows_of(net.graph, "few", rows) == 10
+    assert most_rows_of(net.graph, "timed", rows) is None
 
 
 def test_no_more_come_than_the_driver_bears(spark: SparkSession) -> None:

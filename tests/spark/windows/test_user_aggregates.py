@@ -398,9 +398,6 @@ def test_a_run_reports_failed_windows(spark: SparkSession, tmp_path: Path) -> No
 
 
 def test_what_only_spark_can_see_is_refused_before_anything_runs(spark: SparkSession, tmp_path: Path) -> None:
-    wrong = jt.whole_window(len, columns="fare", type="many")
-    with pytest.raises(StartError, match=r"aggregate 'busy': 'n' is of type 'many', which Spark does not know"):
-        Hand(spark, tmp_path, network(n=wrong))
     for kind in ("interval year to month", "varchar(3)"):
         with pytest.raises(StartError, match=rf"'n' is of type '{re.escape(kind)}', which Spark does not take from Py"):
             Hand(spark, tmp_path, network(n=jt.whole_window(len, columns="fare", type=kind)))

@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from tests.spark.running import FREE, TRIGGER, TRIPS, trips, until
 
 import jettison as jt
 from jettison.spark.write.sinks import MemorySink, ParquetSink
-from jettison.spark.write.small_outputs import fast_way
+from jettison.spark.write.small_outputs import FIXED, OTHER, PLAIN, fast_way, width_of
 
 pytestmark = pytest.mark.spark
 
@@ -28,9 +29,14 @@ _KINDS = (
     "CAST(CAST({0} AS string) AS binary)",
     "date_from_unix_date(CAST(-200000 * {0} AS int))",
     "timestamp_micros(CAST(-17000000000000000 * {0} AS bigint))",
-    "CAST(timestamp_micros(CAST(-17000000000000000 * {0} AS bigint)) AS timestamp_ntz)",
 )
-_NESTED = ("array({0}, NULL)", "named_struct('a', {0}, 'b', CAST(NULL AS string))", "map('k', {0})")
+_OTHERS = (
+    "CAST(timestamp_micros({0}) AS timestamp_ntz)",
+    "array({0}, NULL)",
+    "named_struct('a', {0}, 'b', CAST(NULL AS string))",
+    "map('k', {0})",
+    "collate(string({0}), 'UTF8_LCASE')",
+)
 
 
 def _rows(spark: SparkSession, kinds: tuple[str, ...]) -> DataFrame:
@@ -44,23 +50,32 @@ def _texts(frame: DataFrame) -> list[str]:
     return sorted(row[0] for row in frame.selectExpr("to_json(struct(*), map('ignoreNullFields', 'false'))").collect())
 
 
-def _files(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir() if path.suffix == ".parquet")
-
-
-@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize("times", ["INT96", "TIMESTAMP_MICROS", "TIMESTAMP_MILLIS"])
 def test_what_the_driver_writes_reads_back_as_what_spark_writes(
-    spark: SparkSession, tmp_path: Path, nested: bool
+    spark: SparkSession, tmp_path: Path, times: str
 ) -> None:
-    rows = _rows(spark, _KINDS + (_NESTED if nested else ()))
+    rows = _rows(spark, _KINDS)
+    before = spark.conf.get("spark.sql.parquet.outputTimestampType")
+    spark.conf.set("spark.sql.parquet.outputTimestampType", times)
     few, many = ParquetSink(str(tmp_path / "few")), ParquetSink(str(tmp_path / "many"))
-    few.write_few(rows, 3)
-    many.write(rows, 3)
+    try:
+        few.write_few(rows, 3)
+        many.write(rows, 3)
+    finally:
+        spark.conf.set("spark.sql.parquet.outputTimestampType", before)
     one, other = spark.read.parquet(few.path), spark.read.parquet(many.path)
     assert one.dtypes == other.dtypes
     assert _texts(one) == _texts(other)
-    by_driver = _files(tmp_path / "few" / "batch=3") == ["part-00000.snappy.parquet"]
-    assert by_driver is not nested, "what is nested is left to Spark"
+    (file, *_), (spark_file, *_) = (sorted((tmp_path / name / "batch=3").glob("*.parquet")) for name in ("few", "many"))
+    kinds = [pyarrow.parquet.read_schema(each).types for each in (file, spark_file)]
+    assert kinds[0] == kinds[1], "as others read it"
+    assert (file.name == "part-00000.parquet") is (times != "TIMESTAMP_MILLIS"), "which is left to Spark"
+
+
+def test_only_what_both_write_alike_is_written_by_the_driver(spark: SparkSession) -> None:
+    assert width_of(_rows(spark, _KINDS[:8]).schema) == FIXED
+    assert width_of(_rows(spark, _KINDS).schema) == PLAIN
+    assert {width_of(_rows(spark, (kind,)).schema) for kind in _OTHERS} == {OTHER}
 
 
 def test_no_rows_read_back_as_no_rows_with_their_columns(spark: SparkSession, tmp_path: Path) -> None:
@@ -74,12 +89,13 @@ def test_no_rows_read_back_as_no_rows_with_their_columns(spark: SparkSession, tm
 def test_a_repeated_batch_replaces_what_is_there_whoever_wrote_it(spark: SparkSession, tmp_path: Path) -> None:
     sink = ParquetSink(str(tmp_path / "rows"))
     sink.write(spark.range(100), 0)
-    (tmp_path / "rows" / "_batch=0").mkdir()  # as a kill leaves it
-    (tmp_path / "rows" / "_batch=0" / "part-00000.snappy.parquet").write_bytes(b"PAR1")
+    (tmp_path / "rows" / ".batch=0").mkdir()  # as a kill leaves it
+    (tmp_path / "rows" / ".batch=0" / "part-00000.parquet").write_bytes(b"PAR1")
+    assert spark.read.parquet(sink.path).count() == 100, "readers pass over it"
     for size in (7, 5):
         sink.write_few(spark.range(size), 0)
         assert spark.read.parquet(sink.path).count() == size
-    assert not (tmp_path / "rows" / "_batch=0").exists()
+    assert not (tmp_path / "rows" / ".batch=0").exists()
     sink.write(spark.range(9), 0)
     assert spark.read.parquet(sink.path).count() == 9
 
@@ -94,13 +110,15 @@ def test_rows_that_are_too_large_for_the_driver_are_left_to_spark(
     left.select("trip", long_text, name="texts").output("rows")
     texts = left.select("trip", "zone", long_text, name="keyed")
     texts.join(right.select("trip", "fare", name="fares"), on="trip", within="1 minute", name="both").output("pairs")
-    left.window("1 hour", by="zone").agg(n="count(*)", top="max(repeat(string(trip), 500))", name="busy").output(
-        "zones"
-    )
+    windows = left.select("concat(repeat('z', 5000), trip) AS zone", name="named").window("50 microseconds", by="zone")
+    windows.agg(n="count(*)", name="busy").output("zones")
+    left.select("trip", name="narrow").output("appended")
+    written: list[int] = []
     sinks = {name: ParquetSink(str(tmp_path / name)) for name in ("rows", "pairs", "zones")}
+    outputs = {**sinks, "appended": lambda rows, batch: written.extend(row.trip for row in rows.collect())}
     streams = {name: trips(spark, 600, 100) for name in ("trips", "rides")}
     conf: Any = spark.sparkContext._jsc.sc().conf()  # type: ignore[union-attr]
-    run = jt.start(net, streams, sinks, trigger=TRIGGER, costs=jt.Costs(FREE, shared=()))
+    run = jt.start(net, streams, outputs, trigger=TRIGGER, costs=jt.Costs(FREE, shared=()))
     try:
         until(run, lambda: run.report().rows_in >= 400)
         conf.set("spark.driver.maxResultSize", "100k")
@@ -108,13 +126,18 @@ def test_rows_that_are_too_large_for_the_driver_are_left_to_spark(
     finally:
         conf.remove("spark.driver.maxResultSize")
         run.stop()
-    assert sum("too large for the driver" in each.message for each in caplog.records) == 1
+    assert any("too large for the driver" in each.message for each in caplog.records)
     report = run.report()
     for name in ("rows", "pairs"):
         found = spark.read.parquet(sinks[name].path)
         assert (found.count(), found.select("trip").distinct().count()) == (600, 600)
         assert report.outputs[name].rows == 600
         assert found.where("length(text) = 20000").count() == 600
+    assert sorted(written) == list(range(600)), "an output that was written already is not written again"
+    zones = spark.read.parquet(sinks["zones"].path)
+    closed = zones.count()
+    assert closed >= 450, "windows of the batches before the last are closed"
+    assert zones.where("n = 1").select("zone").distinct().count() == closed == report.outputs["zones"].rows
 
 
 def test_memory_takes_a_few_rows_in_one_job(spark: SparkSession) -> None:

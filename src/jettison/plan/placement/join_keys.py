@@ -105,18 +105,28 @@ def with_keys_left(
     >>> with_keys_left(net.graph, Profile({}, {}), {"orders": 100.0, "paid": 100.0}, half)["sound>both"]
     ByKey(columns=('id',), keep=0.5, seed='key', of=0.5)
     """
-    keeps = {arc: drop.keep for arc, drop in drops.items() if isinstance(drop, ByKey) and drop.keep > 0}
-    if len(keeps) < 2:
-        left = dict.fromkeys(keeps, 1.0)
-    else:
-        full, now = (flows(graph, profile, rows, each) for each in ({}, keeps))
-        left = {arc: now[arc] / keep / full[arc] if full[arc] > 0 else 1.0 for arc, keep in keeps.items()}
+    by_key = {arc: drop for arc, drop in drops.items() if isinstance(drop, ByKey) and drop.keep > 0}
+    left = dict.fromkeys(by_key, 1.0)
+    for arc, drop in by_key.items() if len(by_key) > 1 else ():
+        alike = {each: other.keep for each, other in by_key.items() if _same_key(graph, arc, drop, each, other)}
+        if len(alike) > 1:
+            full, now = (flows(graph, profile, rows, keeps)[arc] for keeps in ({}, alike))
+            left[arc] = now / drop.keep / full if full > 0 else 1.0
     found = dict(drops)
     for arc, share in left.items():
-        drop = drops[arc]
-        if isinstance(drop, ByKey) and abs(drop.of - share) > KEYS_TOLERANCE:
-            found[arc] = replace(drop, of=min(1.0, share))
+        if abs(by_key[arc].of - share) > KEYS_TOLERANCE:
+            found[arc] = replace(by_key[arc], of=min(1.0, share))
     return found
+
+
+def _same_key(graph: Graph, arc: str, drop: ByKey, other_arc: str, other: ByKey) -> bool:
+    """Whether two drops judge rows by one hash of one key: by columns of the same names, or by the key of a join below
+    both, however it is called there."""
+    mine, theirs = ([name.lower() for name in each.columns] for each in (drop, other))
+    if drop.seed != other.seed:
+        return False
+    joins = {join.name for join in joins_below(graph, arc)} & {join.name for join in joins_below(graph, other_arc)}
+    return mine == theirs or bool(joins)
 
 
 def moving_together(graph: Graph, arcs: tuple[str, ...]) -> list[frozenset[str]]:

@@ -114,8 +114,6 @@ def doubt(plan: Plan, context: Context) -> Plan:
 
 def keys(plan: Plan, context: Context) -> Plan:
     """Tell every drop by key which share of the keys those above it leave."""
-    if not context.graph.stream_joins:
-        return plan
     drops = with_keys_left(context.graph, context.problem.profile, context.problem.rows, plan.drops)
     return plan if drops == plan.drops else replace(plan, drops=drops)
 

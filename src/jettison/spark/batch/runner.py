@@ -6,7 +6,6 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import TypeVar
 
 from pyspark.sql import DataFrame, Observation, SparkSession
@@ -40,7 +39,7 @@ from jettison.spark.state.presence import Presence
 from jettison.spark.state.slice_state import SliceState
 from jettison.spark.write.batch_jobs import BatchJobs, RunSinks, Written
 from jettison.spark.write.dead_letters import put_aside, raw_aside, rows_aside
-from jettison.spark.write.small_outputs import SmallOutputs, is_too_much
+from jettison.spark.write.small_outputs import SmallOutputs, width_of
 from jettison.statistics.samples import Measured
 
 _LOG = logging.getLogger("jettison")
@@ -98,16 +97,8 @@ class BatchRunner:
         if self._presence is not None:
             self._presence.begin(batch)
         session = next(iter(raw.values())).sparkSession
-        marks = marks or self.marks(batch)
-        opened = OpenedBatch(batch, session, plan, sum(rows.values()), marks, self._small.allowed)
-        try:
-            measured = self.carefully(raw, lambda: self._attempt(raw, opened, rows))
-        except Exception as error:
-            if not opened.small or not is_too_much(error):
-                raise
-            _LOG.warning("batch %d has rows that are too large for the driver: from now on Spark writes them", batch)
-            self._small.end()
-            measured = self.carefully(raw, lambda: self._attempt(raw, replace(opened, small=False), rows))
+        opened = OpenedBatch(batch, session, plan, sum(rows.values()), marks or self.marks(batch))
+        measured = self.carefully(raw, lambda: self._attempt(raw, opened, rows))
         if opened.rows:
             rejected = sum(measured.unfit.values())
             before = self.known.careful
@@ -149,15 +140,14 @@ class BatchRunner:
         states = [state.open(batch) for state in self._states]
         count = not counted_by_slices(self._graph, plan, {} if self._slices is None else self._slices.shapes)
         compiler = self._compiler = self._compile(raw, plan, rows, states)
-        jobs = BatchJobs(self._spark, self._pool, self.sinks, batch.number)
+        jobs = BatchJobs(self._spark, self._pool, self.sinks, batch.number, self._small)
         began = time.perf_counter()
         try:
             live = self._advance(compiler, states, plan, rows, count=count)
             results = {name: state.most_rows(name) for name, state in self._by_operator(states).items()}
             for output in live:
                 most_rows = most_rows_of(self._graph, output.name, rows, results)
-                few = self._small.is_small(output.name, most_rows=most_rows, read=batch.rows)
-                self._write(jobs, compiler, output, plan, batch.number, count=count, few=few)
+                self._write(jobs, compiler, output, batch, most_rows, count=count)
             for sink, arcs in self.sinks.on_shed.of(plan.arcs).items():
                 jobs.keep_shed(sink, [self._shed_rows(compiler, raw, arc, plan) for arc in arcs])
             built = time.perf_counter()
@@ -229,17 +219,29 @@ class BatchRunner:
         return {name: batch for kept, batch in zip(self._states, states, strict=True) for name in kept.operators}
 
     def _write(
-        self, jobs: BatchJobs, compiler: Compiler, output: Output, plan: Plan, batch: int, *, count: bool, few: bool
+        self,
+        jobs: BatchJobs,
+        compiler: Compiler,
+        output: Output,
+        batch: OpenedBatch,
+        most_rows: int | None,
+        *,
+        count: bool,
     ) -> None:
-        """Build an output's frame, and start to write it."""
+        """Build an output's frame, and start to write it. `most_rows` is what bounds it."""
         frame = compiler.output(output.name, count=count)
         columns = self.known.columns(output.name, frame)
-        timed = TIME in columns
-        observation = Observation()
-        metrics = output_metrics(self._graph, output, timed=timed, mask=compiler.mask)
-        counted = frame.observe(observation, *map(self.known.expression, metrics))
-        visible = self.known.select(counted, [f"`{column}`" for column in columns if column not in HIDDEN])
-        jobs.write(output.name, _with_quality(output, visible, plan, batch), observation, timed=timed, few=few)
+        timed, mask = TIME in columns, compiler.mask
+        metrics = output_metrics(self._graph, output, timed=timed, mask=mask)
+
+        def rows(observation: Observation) -> DataFrame:
+            counted = frame.observe(observation, *map(self.known.expression, metrics))
+            visible = self.known.select(counted, [f"`{column}`" for column in columns if column not in HIDDEN])
+            return _with_quality(output, visible, batch.plan, batch.number)
+
+        width = self.known.asked(f"{output.name} (width)", lambda: width_of(frame.schema))
+        few = self._small.is_small(output.name, width, most_rows=most_rows, read=batch.rows)
+        jobs.write(output.name, rows, timed=timed, few=few)
 
     def _commit(self, measuring: Measuring, states: Sequence[BatchState], batch: OpenedBatch, *, count: bool) -> None:
         """Let all state be kept, and say how far event times have got."""

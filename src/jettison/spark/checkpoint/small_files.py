@@ -328,6 +328,15 @@ def resolved(path: str, spark: SparkSession) -> str:
     return str(hadoop_path.getFileSystem(conf).makeQualified(hadoop_path).toString())
 
 
+def spark_place(path: str, spark: SparkSession) -> str:
+    """The folder where Spark's writers find a path, which is relative to where the JVM was started: absolute on this
+    machine, else a URI."""
+    jvm: Any = spark._jvm
+    given = jvm.org.apache.hadoop.fs.Path(path)
+    whole = given.getFileSystem(spark._jsc.hadoopConfiguration()).makeQualified(given).toUri()
+    return os.path.realpath(str(whole.getPath())) if str(whole.getScheme()) == "file" else str(whole.toString())
+
+
 def open_folder(path: str, spark: SparkSession) -> Folder:
     """The folder at a path or URI."""
     place = local_place(path)

@@ -13,9 +13,6 @@ from typing import Any
 from jettison.spark.checkpoint.small_files import Folder
 from jettison.statistics.records import Offsets
 
-_COUNTING = {frozenset({"rows", "start_us"}): "rows", frozenset({"offset", "timestamp"}): "offset"}
-"""What counts rows in an offset, by its keys."""
-
 
 def end_offsets(folder: Folder, batch: int) -> tuple[str, ...]:
     """Up to where a batch reads each source, as Spark writes it; Spark itself forgets it after a hundred batches."""
@@ -42,14 +39,15 @@ def batch_rows(folder: Folder, batch: int, sources: int) -> list[int] | None:
     return None if any(count is None for count in counts) else [count for count in counts if count is not None]
 
 
-def rows_between(start: Any, end: Any) -> int | None:
-    """Rows between two offsets of one source.
+def rows_between(start: Any, end: Any, *, micro_rate: bool = False) -> int | None:
+    """Rows between two offsets of one source; `micro_rate`: it is Spark's `rate-micro-batch`.
 
     >>> made = {"rows": 12, "start_us": 1}
     >>> rows_between({"rows": 5, "start_us": 1}, made), rows_between(None, made)
     (7, 12)
-    >>> rows_between({"offset": 100, "timestamp": 1000}, {"offset": 200, "timestamp": 2000})
-    100
+    >>> pages = {"offset": 100, "timestamp": 1000}, {"offset": 200, "timestamp": 2000}
+    >>> rows_between(*pages, micro_rate=True), rows_between(*pages)
+    (100, None)
     >>> rows_between({"t": {"0": 10, "1": 4}}, {"t": {"0": 15, "1": 4}}), rows_between(None, {"t": {"0": 15}})
     (5, None)
     """
@@ -57,7 +55,7 @@ def rows_between(start: Any, end: Any) -> int | None:
         return 0
     if not isinstance(end, dict):
         return None
-    counts = _COUNTING.get(frozenset(end))
+    counts = "rows" if set(end) == {"rows", "start_us"} else "offset" if micro_rate else None
     if counts is not None:
         return int(end[counts]) - (int(start[counts]) if isinstance(start, dict) else 0)
     if start is None or not (is_kafka(start) and is_kafka(end)):

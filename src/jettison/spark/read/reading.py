@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from math import ceil
 from typing import Any
@@ -30,11 +30,20 @@ _log = logging.getLogger("jettison")
 class Reader:
     """Sizes batches from offsets, and watches the topics of sources that are read from Kafka."""
 
-    def __init__(self, spark: SparkSession, graph: Graph, checkpoint: Checkpoint, countable: bool) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        graph: Graph,
+        checkpoint: Checkpoint,
+        countable: bool,
+        micro_rates: Collection[str] = (),
+    ) -> None:
+        """`countable`: sources are read as they are; `micro_rates` are those that are Spark's `rate-micro-batch`."""
         self._spark = spark
         self._graph = graph
         self._checkpoint = checkpoint
         self._countable = countable
+        self._micro_rates = micro_rates
         self._topics = {source.name: source.kafka for source in graph.sources if source.kafka is not None}
         self._watches: dict[str, Watch] = {}
         try:
@@ -76,7 +85,8 @@ class Reader:
 
     def _rows(self, index: int, start: Any, end: Any) -> int | None:
         """Rows of a source's batch without a job: as offsets count them, or as parquet files say."""
-        counted = rows_between(start, end)
+        name = self._graph.sources[index].name
+        counted = rows_between(start, end, micro_rate=name in self._micro_rates)
         if counted is not None:
             return counted
         return footer_rows(self._spark, self._checkpoint.spark_folder, index, start, end)

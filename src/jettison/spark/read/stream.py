@@ -66,12 +66,22 @@ def _check_columns(source: Source, frame: DataFrame) -> None:
 
 def is_generated(frame: DataFrame) -> bool:
     """Whether a stream is our own generator's."""
+    return _source_name(frame) == SOURCE
+
+
+def is_micro_rate(frame: DataFrame) -> bool:
+    """Whether a stream is Spark's `rate-micro-batch`, whose offsets count rows."""
+    return _source_name(frame) == "rate-micro-batch"
+
+
+def _source_name(frame: DataFrame) -> str | None:
+    """What the source of a stream is called; None where there are several, or it is not told."""
     plan: Any = frame._jdf.queryExecution().analyzed()
     leaves = plan.collectLeaves()
     try:
-        return int(leaves.size()) == 1 and str(leaves.head().sourceName()) == SOURCE
+        return str(leaves.head().sourceName()) if int(leaves.size()) == 1 else None
     except Py4JError:  # not a stream of this kind
-        return False
+        return None
 
 
 def is_bare(frame: DataFrame) -> bool:

@@ -35,7 +35,7 @@ from jettison.spark.connect import named_parts, refuse_connect
 from jettison.spark.ending.alive import close_abandoned, remember
 from jettison.spark.ending.closing import Step, close_all
 from jettison.spark.read.reading import Reader
-from jettison.spark.read.stream import check_sources, is_bare
+from jettison.spark.read.stream import check_sources, is_bare, is_micro_rate
 from jettison.spark.run.arguments import check_arguments
 from jettison.spark.run.checks import StateShapes, check_compiles, check_keys, check_shared, check_tables, opened
 from jettison.spark.run.known_file_systems import check_file_systems
@@ -212,7 +212,9 @@ def _open(asked: Asked, shapes: StateShapes, profile: Profile | None, folder: Ch
     graph = presence.graph
     runner = _runner(asked, graph, shapes, folder, presence)
     closing.insert(0, ("closing", runner.close))
-    reader = Reader(spark, graph, folder, countable=all(is_bare(frame) for frame in asked.frames.values()))
+    micro_rates = [name for name, frame in asked.frames.items() if is_micro_rate(frame)]
+    countable = all(is_bare(frame) for frame in asked.frames.values())
+    reader = Reader(spark, graph, folder, countable, micro_rates)
     closing.insert(0, ("closing", reader.close))
     owners.take()
     options = RunOptions(

@@ -38,8 +38,8 @@ from jettison.spark.state.operator_state import OpenedBatch, Progress, StateMeas
 from jettison.spark.state.part_files import check_files, files_of
 from jettison.spark.state.presence import Presence
 from jettison.spark.state.state_log import StateLog
-from jettison.spark.state.written_parts import together, write_part
-from jettison.spark.write.small_outputs import MOST_ROWS, is_plain
+from jettison.spark.state.written_parts import FEW_TOGETHER, together, write_part
+from jettison.spark.write.small_outputs import FIXED, MOST_ROWS, TooLargeError, width_of
 from jettison.statistics.samples import Measured
 
 T = TypeVar("T")
@@ -95,7 +95,8 @@ class JoinState:
         self._schemas = schemas
         self._folder = folder
         self._presence = presence
-        self._bounded = frozenset(name for name in bounded if all(map(is_plain, schemas[name])))
+        fixed = [name for name in bounded if all(width_of(schema) == FIXED for schema in schemas[name])]
+        self._bounded = frozenset(fixed)
         self._checked: set[str] = set()
         self._logs = {name: StateLog(folder, "join", name, Record.from_json) for name in schemas}
         self._pool = ThreadPoolExecutor(4, thread_name_prefix="jettison-join")
@@ -127,7 +128,7 @@ class JoinState:
                 for part in (each for side in record.sides for each in side.parts if each.files):
                     check_files(self._folder, f"join {name!r}", f"{name}/{part.name}", part)
             self._checked.add(name)
-        few = self._bounded if batch.small and batch.rows <= MOST_ROWS else frozenset[str]()
+        few = self._bounded if batch.rows <= MOST_ROWS else frozenset[str]()
         return BatchJoins(self, batch.number, few)
 
     def keep(
@@ -169,6 +170,7 @@ class JoinState:
         _ = progress.newest_us  # looked up in this thread
         joins = progress.graph.stream_joins
         jobs = [self._pool.submit(self.reached, batch, kept.get(join.name), join, progress) for join in joins]
+        wait(jobs)  # also those beside one that fails: nothing may write on
         for job in jobs:
             job.result()
 
@@ -205,7 +207,7 @@ class JoinState:
         waits = [self._rows(join, side, session, old[side], horizon(join, side, before)) for side in (0, 1)]
         come = [self._rows(join, side, session, [part] if part else [], None) for side, part in enumerate(new)]
         count = _rows_in([*old[0], *old[1], *(part for part in new if part is not None)])
-        few = count <= MOST_ROWS
+        few = count <= FEW_TOGETHER
         found: DataFrame | None = None
         if come[0] is not None and (waits[1] is not None or come[1] is not None):
             there = waits[1] if come[1] is None else come[1] if waits[1] is None else waits[1].union(come[1])
@@ -258,7 +260,11 @@ class JoinState:
         seen = Observation()
         observed = rows.observe(seen, *map(F.expr, metrics))
         with described_part(self._spark, f"{'merging ' if level else ''}rows that wait at {join.name}"):
-            write_part(observed, self._folder, self._path, f"{join.name}/{name}", few=few)
+            try:
+                write_part(observed, self._folder, self._path, f"{join.name}/{name}", few=few)
+            except TooLargeError:
+                self._bounded = frozenset()
+                return self._write(join, name, rows, level, mark_us)
         found: dict[str, Any] = seen.get
         if not found["rows"]:
             return _Written(name, None)

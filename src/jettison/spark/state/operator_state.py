@@ -23,15 +23,14 @@ from jettison.statistics.samples import Measured
 
 @dataclass(frozen=True)
 class OpenedBatch:
-    """A batch that begins: its number, the session of its frames, its plan, how many rows it reads, how far windows of
-    time have got before it (None where there are none), and whether a few rows may come to the driver."""
+    """A batch that begins: its number, the session of its frames, its plan, how many rows it reads, and how far windows
+    of time have got before it (None where there are none)."""
 
     number: int
     session: SparkSession
     plan: Plan
     rows: int
     marks: BatchMarks | None = None
-    small: bool = True
 
 
 class Progress:

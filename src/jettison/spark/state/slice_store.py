@@ -7,7 +7,7 @@ what they do alike.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -100,6 +100,7 @@ class SliceStore:
         """Make these the last records, by aggregate (or group), each with the one that it goes on from. They are
         written side by side: a disk takes as long for one as for some."""
         jobs = [self._pool.submit(self.logs[name].write, *each) for name, each in records.items()]
+        wait(jobs)  # also those beside one that fails: nothing may write on
         for job in jobs:
             job.result()
 

@@ -21,9 +21,9 @@ from jettison.spark.state.operator_state import OpenedBatch
 from jettison.spark.state.presence import Presence
 from jettison.spark.state.slice_log import SlicePart
 from jettison.spark.state.slice_store import SliceStore, fits_driver
-from jettison.spark.state.written_parts import together
 from jettison.spark.windows.slices import NEWEST, ROWS, SLICE, Shape, kept_slices, merged, number, sliced
 from jettison.spark.windows.unneeded_slices import unneeded
+from jettison.spark.write.small_outputs import TooLargeError
 from jettison.statistics.samples import GroupSample
 
 _FEW = 20_000
@@ -72,6 +72,8 @@ class Sliced:
     named: Mapping[str, GroupCells]
     presence: Presence | None = None
     recent: dict[tuple[str, ...], int] = field(default_factory=dict)
+    small: list[bool] = field(default_factory=lambda: [True])
+    """Whether slices may come to the driver: not after some were too large for it."""
     slice_rows: dict[tuple[str, ...], float] = field(default_factory=dict)
 
     def saw_groups(self, of: tuple[str, ...], slice_us: int, groups: Iterable[GroupSample]) -> None:
@@ -109,7 +111,6 @@ class SliceWriter:
         for place, sums in enumerate(shape.contexts.values()):
             metrics += context_metrics(place, sums)
         few = self._few(shape, of)
-        rows = together(rows, self._batch.rows)
         seen, written = self._write(shape, name, sliced(shape, rows), kept, metrics, needed, few=few)
         self._sliced.saw(of, seen.get("rows") or 0)
         part = None if written is None else self._part(shape, name, written, 0, of)
@@ -181,7 +182,7 @@ class SliceWriter:
         graph = self._sliced.graph
         bounded = most_rows_of(graph, shape.group.tail, {source.name: 0 for source in graph.sources}) is not None
         few = self._sliced.recent.get(of, _FEW + 1) <= (_FEW if bounded else _FEW_UNBOUNDED)
-        return few and self._batch.small and fits_driver(shape.schema, shape.group.by, self._batch.rows)
+        return few and self._sliced.small[0] and fits_driver(shape.schema, shape.group.by, self._batch.rows)
 
     def _part(
         self, shape: Shape, name: str, written: tuple[int, int, int], level: int, of: tuple[str, ...]
@@ -203,7 +204,11 @@ class SliceWriter:
         seen = Observation()
         metrics = (f"count({kept}) AS rows", f"min({kept}) AS from_us", f"max({kept}) AS to_us", *others)
         watched = slices.observe(seen, *map(F.expr, metrics))
-        self._store.write(shape.group.name, name, kept_slices(shape, watched, first_us), few=few)
+        try:
+            self._store.write(shape.group.name, name, kept_slices(shape, watched, first_us), few=few)
+        except TooLargeError:
+            self._sliced.small[0] = False
+            return self._write(shape, name, slices, kept, others, first_us)
         found = observed(seen)
         if not found.get("rows"):
             return found, None

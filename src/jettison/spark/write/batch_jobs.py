@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +19,12 @@ from jettison.spark.job_descriptions import part
 from jettison.spark.write.dead_letters import ShedSinks, put_aside
 from jettison.spark.write.empty_results import EmptyResults
 from jettison.spark.write.sinks import Sink, sink_place
-from jettison.spark.write.small_outputs import fast_way
+from jettison.spark.write.small_outputs import SmallOutputs, TooLargeError, fast_way
+
+_LOG = logging.getLogger("jettison")
+
+Rows = Callable[[Observation], DataFrame]
+"""Gives the rows of an output, in which this observation looks at them."""
 
 
 @dataclass(frozen=True)
@@ -55,18 +61,22 @@ class Written:
 class BatchJobs:
     """The jobs of one batch."""
 
-    def __init__(self, spark: SparkSession, pool: ThreadPoolExecutor, sinks: RunSinks, batch: int) -> None:
+    def __init__(
+        self, spark: SparkSession, pool: ThreadPoolExecutor, sinks: RunSinks, batch: int, small: SmallOutputs
+    ) -> None:
         self._spark = spark
+        self._small = small
         self._pool = pool
         self._sinks = sinks
         self._batch = batch
         self._outputs: dict[str, Future[Written]] = {}
         self._shed: dict[str, Future[float]] = {}
 
-    def write(self, output: str, rows: DataFrame, observation: Observation, *, timed: bool, few: bool = False) -> None:
-        """Start to write an output, of a few rows or of any number."""
+    def write(self, output: str, rows: Rows, *, timed: bool, few: bool = False) -> None:
+        """Start to write an output, of a few rows or of any number. `rows` gives them, with what is to be observed."""
         work = inheritable_thread_target(self._spark)(self._write)
-        self._outputs[output] = self._pool.submit(work, output, rows, observation, timed, few)
+        observation = Observation()
+        self._outputs[output] = self._pool.submit(work, output, rows, rows(observation), observation, timed, few)
 
     def keep_shed(self, sink: str, frames: Sequence[DataFrame]) -> None:
         """Start to keep what is shed."""
@@ -96,11 +106,21 @@ class BatchJobs:
     def _running(self) -> list[Future[Any]]:
         return [*self._outputs.values(), *self._shed.values()]
 
-    def _write(self, name: str, rows: DataFrame, observation: Observation, timed: bool, few: bool) -> Written:
+    def _write(
+        self, name: str, again: Rows, rows: DataFrame, observation: Observation, timed: bool, few: bool
+    ) -> Written:
         began, sink = time.perf_counter(), self._sinks.outputs[name]
         fast = fast_way(sink) if few else None
         with part(self._spark, f"output {name}"):
-            (fast or sink.write)(rows, self._batch)
+            try:
+                (fast or sink.write)(rows, self._batch)
+            except TooLargeError:
+                _LOG.warning(
+                    "output %r: batch %d is too large for the driver: Spark writes from now on", name, self._batch
+                )
+                self._small.end()
+                observation = Observation()  # what failed has told what it saw
+                sink.write(again(observation), self._batch)
         return Written(observation, timed, 1000 * (time.perf_counter() - began), time.time())
 
     def _keep(self, name: str, frames: Sequence[DataFrame]) -> float:

@@ -14,9 +14,9 @@ from pyspark.sql.types import DoubleType, LongType, StructType
 
 from jettison.errors import SinkError
 from jettison.network.operators import Output
-from jettison.spark.checkpoint.small_files import open_folder
+from jettison.spark.checkpoint.small_files import open_folder, spark_place
 from jettison.spark.error_text import reason_of
-from jettison.spark.write.owners import batches_in, spark_place
+from jettison.spark.write.owners import batches_in
 from jettison.spark.write.sinks import ParquetSink, Sink
 
 

@@ -7,19 +7,17 @@ run is what goes on with one checkpoint: its identity is made once, in `checkpoi
 from __future__ import annotations
 
 import json
-import os
 import uuid
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from pyspark.sql import SparkSession
 
 from jettison.errors import StartError
 from jettison.spark.checkpoint.checkpoint import Checkpoint
 from jettison.spark.checkpoint.sealed import load, write_sealed
-from jettison.spark.checkpoint.small_files import Folder, open_folder
-from jettison.spark.write.sinks import BATCH_COLUMN, REPLACE, ParquetSink, Sink
+from jettison.spark.checkpoint.small_files import Folder, open_folder, spark_place
+from jettison.spark.write.sinks import BATCH_COLUMN, DRAFT, REPLACE, ParquetSink, Sink
 
 OWNER = "_jettison.json"
 RUN = "run.json"
@@ -104,7 +102,7 @@ class Owners:
                 continue
             claim.owner.write(claim.folder)  # first: from here on the earlier run must not go on here
             if claim.replaces:
-                for name in batches_in(claim.folder):
+                for name in [*batches_in(claim.folder), *drafts_in(claim.folder)]:
                     claim.folder.delete(name)
         if adopts:
             write_sealed(self._checkpoint.folder, RUN, json.dumps({"run": self._run}))
@@ -169,18 +167,14 @@ class Owners:
         return not planned or max(_number(name) for name in there) > max(planned)
 
 
-def spark_place(path: str, spark: SparkSession) -> str:
-    """The folder where Spark's writers find a path, which is relative to where the JVM was started: absolute on this
-    machine, else a URI."""
-    jvm: Any = spark._jvm
-    given = jvm.org.apache.hadoop.fs.Path(path)
-    whole = given.getFileSystem(spark._jsc.hadoopConfiguration()).makeQualified(given).toUri()
-    return os.path.realpath(str(whole.getPath())) if str(whole.getScheme()) == "file" else str(whole.toString())
-
-
 def batches_in(folder: Folder) -> list[str]:
     """The folders of batches in a parquet folder, by name."""
     return [name for name in folder.folders("") if name.startswith(f"{BATCH_COLUMN}=")]
+
+
+def drafts_in(folder: Folder) -> list[str]:
+    """What a kill has left of batches that the driver was writing."""
+    return [name for name in folder.folders("") if name.startswith(DRAFT)]
 
 
 def _number(name: str) -> int:

@@ -10,8 +10,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Protocol
 
-import pyarrow.parquet
-import pyspark
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.types import DateType, StructField, TimestampNTZType, TimestampType
@@ -24,12 +22,13 @@ from jettison.spark.checkpoint.small_files import local_place
 from jettison.spark.compile.drops import placeable
 from jettison.spark.folder_size import Size, size_of_folder
 from jettison.spark.read.kafka import KafkaSink
-from jettison.spark.write.small_outputs import is_plain
+from jettison.spark.write.driver_files import DriverFiles, driver_files, write_table
+from jettison.spark.write.small_outputs import collected, within_limit
 
 BATCH_COLUMN = "batch"
 REFUSE, REPLACE = "refuse", "replace"
-_WRITTEN_BY = {"org.apache.spark.version": pyspark.__version__}
-"""Says that times are of the calendar that Spark writes by now, and are not to be moved when they are read."""
+DRAFT = f".{BATCH_COLUMN}="
+"""What a batch is called while the driver writes it: readers pass over names that begin with a dot."""
 
 
 class Sink(Protocol):
@@ -52,6 +51,7 @@ class ParquetSink:
 
     path: str
     on_other_run: str = REFUSE
+    _found: list[DriverFiles | None] = field(default_factory=list, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.on_other_run not in (REFUSE, REPLACE):
@@ -64,20 +64,22 @@ class ParquetSink:
         rows.write.mode("overwrite").parquet(self.folder(batch))
 
     def write_few(self, rows: DataFrame, batch: int) -> None:
-        """The same, of one file that the driver writes, where the path is on this machine: the folder is there as a
-        whole, or not at all."""
-        place = local_place(self.path)
-        if place is None or not is_plain(rows.schema):
+        """The same, of one file that the driver writes, where that is as Spark would write it: on this machine, in a
+        format that both know. The folder is there as a whole, or not at all. Columns must be `plain`."""
+        if not self._found:
+            self._found.append(driver_files(self.path, rows.sparkSession))
+        files = self._found[0]
+        if files is None:
             return self.write(rows, batch)
-        table = rows.toArrow()
-        made, folder = Path(place, f"_{BATCH_COLUMN}={batch}"), Path(place, f"{BATCH_COLUMN}={batch}")
-        for old in (made, folder):
+        table = collected(rows)
+        draft, folder = Path(files.place, f"{DRAFT}{batch}"), Path(files.place, f"{BATCH_COLUMN}={batch}")
+        for old in (draft, folder):
             if old.exists():
                 shutil.rmtree(old)
-        made.mkdir(parents=True)
-        pyarrow.parquet.write_table(table.replace_schema_metadata(_WRITTEN_BY), made / "part-00000.snappy.parquet")
-        (made / "_SUCCESS").touch()
-        made.rename(folder)
+        draft.mkdir(parents=True)
+        write_table(table, draft / "part-00000.parquet", files.options)
+        (draft / "_SUCCESS").touch()
+        draft.rename(folder)
 
     def folder(self, batch: int) -> str:
         """Where the rows of a batch are."""
@@ -119,7 +121,7 @@ class MemorySink:
     def write_few(self, rows: DataFrame, batch: int) -> None:
         """The same in one job."""
         try:
-            self._keep(rows.collect()[: self.limit], batch)
+            self._keep(within_limit(rows.collect)[: self.limit], batch)
         except (ValueError, OverflowError):
             self.write(rows, batch)
 
