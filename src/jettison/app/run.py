@@ -6,7 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
@@ -85,7 +85,8 @@ def run(
                 typer.echo(f"metrics: http://{running.metrics.host}:{running.metrics.port}/metrics", err=True)
             _watch(running, seconds, stopping)
     finally:
-        session.stop()
+        with suppress(Exception):  # a JVM that is gone must not hide why
+            session.stop()
 
 
 def _session(graph: Graph, cores: int | None, *, kafka: bool) -> Any:

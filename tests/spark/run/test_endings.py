@@ -104,7 +104,7 @@ def test_trust_13_closing_releases_whatever_fails(
     ]
     assert [each.partition(" failed")[0] for each in told] == [
         "closing the metrics server",
-        "saving the costs, which the next start measures anew",
+        "saving the costs (the next start measures them anew)",
     ]
     assert all("No space left on device" in each for each in told)
     run.stop()  # a second time does no harm

@@ -89,6 +89,13 @@ def test_trust_5_a_folder_belongs_to_one_run(spark: SparkSession, tmp_path: Path
     with owners(spark, tmp_path / "first", {"output 'prices'": fares, "output 'alerts'": alerts}) as found:
         found.take()
     assert json.loads((tmp_path / "fares" / "_jettison.json").read_text())["output"] == "output 'prices'"
+    identity = (tmp_path / "first" / "run.json").read_text()
+    (tmp_path / "first" / "run.json").unlink()
+    for asked in (fares, jt.parquet(f"{tmp_path}/fares", on_other_run="replace")):
+        refuses(
+            spark, tmp_path / "first", {"output 'fares'": asked}, r"run.json, the identity of its run, is gone, and"
+        )
+    (tmp_path / "first" / "run.json").write_text(identity)
     shutil.rmtree(tmp_path / "first")
     earlier = r"belongs to an earlier run, whose checkpoint was in '.*first' before"
     refuses(spark, tmp_path / "first", {"output 'fares'": fares}, earlier)

@@ -6,23 +6,19 @@ measured. They are cut off at the outputs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, Observation
 
-from jettison.errors import StartError
 from jettison.network.arc import Arc, arc_head, arc_name
 from jettison.network.columns.columns_needed import needed_columns
-from jettison.network.columns.schema import quoted
 from jettison.network.event_time.progress import time_places
 from jettison.network.graph import Graph
 from jettison.network.operators import Aggregate, CountAggregate, Operator, Output, Source, StreamJoin
 from jettison.network.windows.estimated_aggregates import weighed
 from jettison.network.windows.estimates import WEIGHT
-from jettison.plan.drops.window import Window
 from jettison.plan.plan import Plan
 from jettison.spark.compile.applied import Applier
 from jettison.spark.compile.arriving import Arriving
@@ -31,17 +27,9 @@ from jettison.spark.compile.drops import ALL, TIME, passes, weight
 from jettison.spark.compile.expression_cache import ExpressionCache
 from jettison.spark.compile.observed_places import Counted, arc_metrics
 from jettison.spark.compile.raw_rows import (
-    BODY,
-    dropped_raw,
-    identified,
     newest_metric,
-    parsed,
-    passing,
-    source_metrics,
-    typed,
 )
-from jettison.spark.compile.value_samples import VALUES_MASK, value_metrics, valued_columns
-from jettison.spark.error_text import reason_of
+from jettison.spark.compile.source_rows import SourceRows
 from jettison.spark.guard.guard import Guard
 
 Outside = Callable[[str, tuple[str, ...]], str]
@@ -89,9 +77,9 @@ class Compiler:
         self._results: dict[str, DataFrame] = {}  # of operators with state
         self.batch_alone = BatchAlone(graph)
         self.persisted: dict[str, DataFrame] = {}
-        self._typed_rows: dict[str, DataFrame] = {}  # by source, before its drop
         self._built: dict[str, DataFrame] = {}  # in which nothing is counted: the same for every output
         self.counted = Counted()
+        self._sources = SourceRows(graph, raw, plan, self.known, self.counted, self.mask, self.timed)
         applier = Applier(self.known, tables, self._weighed)
         self.guard = Guard(self.known, tables, partial(applier.apply, narrowed=self.persisted))
 
@@ -217,93 +205,11 @@ class Compiler:
         return frame.observe(observation, self.known.expression("count(1) AS rows"))
 
     def _source(self, source: Source, count: bool) -> DataFrame:
-        raw = self._raw[source.name]
-        columns = self.known.columns(f"{source.name} (raw)", raw)
-        self._check_identity(source, raw, columns)
-        drop = self._plan.drops.get(source.name)
-        by_value = drop is not None and drop.judges == "value"
-        if source.payload is None and not by_value and not (isinstance(drop, Window) and source.name in self.timed):
-            frame = self._typed(source, raw, columns, count)
-        else:
-            frame = self._looked_at(source, raw, columns, count, by_value=by_value)
+        frame = self._sources.rows(source, count)
         if source.name in self._weighed:
             stands_for = weight(self._plan.drops.get(source.name))
             frame = self.known.select(frame, ["*", f"{stands_for} AS {WEIGHT}"])
         return frame
-
-    def _check_identity(self, source: Source, raw: DataFrame, columns: Sequence[str]) -> None:
-        """Raise where rows cannot be told apart by the columns that are declared for it; Spark is asked once."""
-
-        def check() -> bool:
-            try:
-                identified(source, raw, columns, self.known)
-            except AnalysisException as error:
-                raise StartError(
-                    f"source {source.name!r}: {reason_of(error)} Name the columns that identify a row, such as "
-                    f"id=['trip']."
-                ) from error
-            return True
-
-        self.known.asked(f"{source.name} (identity)", check)
-
-    def _typed(self, source: Source, raw: DataFrame, columns: Sequence[str], count: bool) -> DataFrame:
-        """Rows without a payload that pass the input's drop: what they are is chosen in one step."""
-        if source.name not in self._typed_rows:
-            self._typed_rows[source.name] = typed(source, raw, columns, self.known)
-        frame = passing(source, self._typed_rows[source.name], columns, self._plan, self.known)
-        return self._source_counted(source, frame, columns) if count else frame
-
-    def _source_counted(self, source: Source, frame: DataFrame, columns: Sequence[str]) -> DataFrame:
-        """Count what passes the input's drop, once."""
-        if source.name in self.counted.sources:
-            return frame
-        observation = self.counted.sources[source.name] = Observation()
-        metrics = [*source_metrics(source, columns), *self._value_metrics(source, columns)]
-        if source.event_time is not None:  # also where nothing needs it yet: an aggregate may come later
-            inside = "" if source.event_time in columns else f"{BODY}."
-            metrics.append(newest_metric(f"{inside}{quoted(source.event_time)}"))
-        return frame.observe(observation, *map(self.known.expression, metrics))
-
-    def _looked_at(
-        self, source: Source, raw: DataFrame, columns: Sequence[str], count: bool, *, by_value: bool
-    ) -> DataFrame:
-        """Rows that pass the input's drop, with a payload, or where more is looked at than what passes."""
-        try:
-            newest = None
-            by_window = source.name in self.timed and isinstance(self._plan.drops.get(source.name), Window)
-            at_once = by_window and source.payload is None and not self._value_metrics(source, columns)
-            if count and by_window and source.name not in (self.counted.sources if at_once else self.counted.newest):
-                newest = Observation()
-                (self.counted.sources if at_once else self.counted.newest)[source.name] = newest
-            before = None
-            if count and by_value and source.name not in self.counted.before:
-                before = self.counted.before[source.name] = Observation()
-            frame = dropped_raw(
-                source,
-                raw,
-                columns,
-                self._plan,
-                self.known,
-                newest=newest,
-                at_once=at_once,
-                before=before,
-                mask=self.mask,
-            )
-        except AnalysisException as error:
-            remedy = " Avro needs jt.local_session(kafka=True, avro=True)." if source.payload == "avro" else ""
-            raise StartError(f"source {source.name!r}: {reason_of(error)}{remedy}") from error
-        if count:
-            frame = self._source_counted(source, frame, columns)
-        return parsed(source, frame, columns, self.known)
-
-    def _value_metrics(self, source: Source, columns: Sequence[str]) -> list[str]:
-        """A sample of the values that outputs are valued by, where they are in the source already."""
-        found = []
-        for number, column in enumerate(valued_columns(self._graph, source.name)):
-            name = next(name for name, _ in source.schema if name.lower() == column.lower())
-            value = quoted(name) if name in columns else f"{BODY}.{quoted(name)}"
-            found += value_metrics(number, value, min(self.mask, VALUES_MASK))
-        return found
 
     def narrowed(self, name: str, frame: DataFrame) -> DataFrame:
         """An operator's rows with the columns that anybody below needs: a persisted copy holds no more."""

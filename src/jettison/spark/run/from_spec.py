@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from py4j.protocol import Py4JNetworkError
 from pyspark.sql import DataFrame, SparkSession
 
-from jettison.errors import StartError
+from jettison.errors import SessionError, StartError
 from jettison.network.kafka import Kafka
 from jettison.options.shedding import Mode
 from jettison.spark.read.generator import generate
@@ -79,6 +80,8 @@ def _loaded(reader: Any, place: str, stored: Stored) -> DataFrame:
         chosen = reader.format(stored.format).options(**stored.options)
         frame: DataFrame = (chosen if stored.schema is None else chosen.schema(stored.schema)).load()
         return frame
+    except Py4JNetworkError as error:
+        raise SessionError("the Spark session has ended (the driver's JVM is gone): start again.") from error
     except Exception as error:  # PySpark's own, and Java's where PySpark does not translate them
         reason = _reason(error)
         raise StartError(

@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import NoReturn
 
 from pyspark.errors import StreamingQueryException
@@ -261,11 +262,9 @@ class Run:
                 close_all(self._closing_steps())
 
     def _closing_steps(self) -> list[Step]:
-        steps: list[Step] = [
-            ("writing the last line of the log", lambda: _log_end(self.graph.name, self.totals, self._failure)),
-            *self._views.closing(),
-        ]
-        steps.append(("saving the costs, which the next start measures anew", self._costs.remember))
+        log_end = partial(_log_end, self.graph.name, self.totals, self._failure, self._failures)
+        steps: list[Step] = [("writing the last line of the log", log_end), *self._views.closing()]
+        steps.append(("saving the costs (the next start measures them anew)", self._costs.remember))
         steps += [("ending its threads", self._runner.close), ("letting go of the broker", self._parts.reader.close)]
         if session_alive(self._spark):
             steps += [("letting go of a table", frame.unpersist) for frame in self._persisted]
@@ -301,9 +300,10 @@ class Run:
         self._close()
 
 
-def _log_end(network: str, totals: Totals, failure: BaseException | None) -> None:
+def _log_end(network: str, totals: Totals, failure: BaseException | None, failures: RunFailures) -> None:
     totals_text = f"{totals.batches:,} batches, {totals.rows_in:,} rows in, {totals.rows_shed:,} shed"
     if failure is None:
         _log.info(f"network {network!r} has stopped: {totals_text}")
     else:
-        _log.error(f"network {network!r} has failed: {reason_of(failure)} ({totals_text})")
+        told = reason_of(failures.explained(failure, failure))
+        _log.error(f"network {network!r} has failed: {told} ({totals_text})")

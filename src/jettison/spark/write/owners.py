@@ -124,6 +124,12 @@ class Owners:
                 )
             self._refuse_copy(whose, before, owner)
             return _Claim(sink.path, folder, owner, before, replaces=False)
+        if before is not None and self._lost_its_run(before):
+            raise StartError(
+                f"checkpoint {owner.checkpoint!r}: {RUN}, the identity of its run, is gone, and {folder.path!r} has "
+                f"the rows of {before.output} of that run. Restore it from a copy, or start with a new checkpoint, and "
+                f"sinks of their own."
+            )
         if sink.on_other_run == REPLACE:
             return _Claim(sink.path, folder, owner, before, replaces=True)
         if before is None and not self._is_foreign(folder):
@@ -138,6 +144,10 @@ class Owners:
             f"{_its_checkpoint(before, owner)}, give another path, such as {_another(folder.path)!r}, or delete the "
             f"folder; jt.parquet(path, on_other_run='replace') deletes it at the start."
         )
+
+    def _lost_its_run(self, before: Owner) -> bool:
+        """Whether this checkpoint has run batches into a folder, and says no more as which run."""
+        return self._old and before.checkpoint == self._checkpoint.path and bool(self._checkpoint.plans.batches())
 
     def _refuse_copy(self, whose: str, before: Owner, owner: Owner) -> None:
         """A checkpoint that was moved goes on; of one that was copied, and is still there, two runs could."""
