@@ -37,7 +37,7 @@ from jettison.spark.run.session import local_session
 from jettison.spark.state.operator_state import OpenedBatch
 from jettison.spark.state.slice_writer import SliceWriter
 from jettison.spark.state.state_log import StateLog
-from jettison.spark.write.sinks import ParquetSink
+from jettison.spark.write.batch_jobs import BatchJobs
 from jettison.statistics.samples import Measured
 
 BEFORE, AFTER = "before", "after"
@@ -47,8 +47,8 @@ POINTS: dict[str, tuple[type, str, str]] = {
     "slices written": (SliceWriter, "append", AFTER),
     "parts being merged": (SliceWriter, "merge", BEFORE),
     "parts merged": (SliceWriter, "merge", AFTER),
-    "output being written": (ParquetSink, "write", BEFORE),
-    "output written": (ParquetSink, "write", AFTER),
+    "output being written": (BatchJobs, "_write", BEFORE),
+    "output written": (BatchJobs, "_write", AFTER),
     "slices recorded": (StateLog, "write", AFTER),
     "old slices being deleted": (LocalFolder, "delete", AFTER),
     "ledger written": (Ledger, "write", AFTER),

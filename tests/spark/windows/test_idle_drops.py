@@ -13,7 +13,7 @@ from jettison.experiments.support.by_hand import ByHand, shapes_of
 from jettison.experiments.support.trip_files import TripFiles
 from jettison.experiments.table_4_4 import SHAPES, network_of, plan_of
 from jettison.spark.state.slice_store import SliceStore
-from jettison.spark.write.sinks import MemorySink
+from jettison.spark.write.batch_jobs import BatchJobs, Written
 
 pytestmark = pytest.mark.spark
 
@@ -32,20 +32,20 @@ def done(spark: SparkSession, shape: str, variant: str, folder: Path, trips: Tri
     network = network_of(shape)
     frames = trips.frames(spark)
     run = ByHand(spark, network, shapes_of(spark, network, frames[0]), folder)
-    write_slices, write_results = SliceStore.write, MemorySink.write
+    write_slices, write_results = SliceStore.write, BatchJobs._write
 
     def slices(store: SliceStore, name: str, part: str, rows: DataFrame, **how: Any) -> None:
         found.setdefault(f"slices {name}", []).append(work(rows, folder))
         write_slices(store, name, part, rows, **how)
 
-    def results(sink: MemorySink, rows: DataFrame, batch: int) -> None:
-        found.setdefault(f"results of batch {batch}", []).append(work(rows, folder))
-        write_results(sink, rows, batch)
+    def results(jobs: BatchJobs, name: str, again: Any, rows: DataFrame, *others: Any) -> Written:
+        found.setdefault(f"results of batch {jobs._batch}", []).append(work(rows, folder))
+        return write_results(jobs, name, again, rows, *others)
 
     spark.conf.set("spark.sql.maxMetadataStringLength", 10_000)  # whole paths
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(SliceStore, "write", slices)
-        patched.setattr(MemorySink, "write", results)
+        patched.setattr(BatchJobs, "_write", results)
         try:
             for batch, frame in enumerate(frames):
                 run.run(frame, trips.rows, plan_of(network, variant, batch))
