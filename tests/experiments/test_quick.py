@@ -99,6 +99,8 @@ def test_fixed_cost(spark: SparkSession, tmp_path: Path) -> None:
     result = fixed_cost.run(quick=True, say=quiet)
     assert {"one_output_ms", "with_window_ms", "complex_ms", "share_of_plain"} <= set(result.metrics)
     assert len(result.checks) == 4
+    ours, plain = result.metrics["one_output_trigger_ms"], result.metrics["plain_one_output_trigger_ms"]
+    assert result.metrics["one_output_ms"] == pytest.approx(ours - plain, abs=0.2), "ours less plain"
     assert {row["variant"] for row in result.rows} >= {"plain one output", "one output", "seven queries"}
     drawn(result, tmp_path)
 
