@@ -51,7 +51,7 @@ class ParquetSink:
 
     path: str
     on_other_run: str = REFUSE
-    _found: list[DriverFiles | None] = field(default_factory=list, repr=False, compare=False)
+    _found: list[DriverFiles | None] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.on_other_run not in (REFUSE, REPLACE):
