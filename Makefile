@@ -28,7 +28,7 @@ demo-kafka: java $(STAMP) ## the demo with trips from a Kafka broker
 	$(BIN)/jettison demo --kafka
 
 test: java $(STAMP) ## tests: core first (a minute), then those that need Spark (a quarter of an hour)
-	$(BIN)/python -m pytest -m core -n 2 --durations=10
+	$(BIN)/python -m pytest -m "core and not long" -n 2 --durations=10
 	$(BIN)/python -m pytest -m "not core and not long" -n 2 --dist worksteal --durations=10
 
 test-long: java $(STAMP) ## tests that take minutes each: drivers and workers that are killed, the figures of windows

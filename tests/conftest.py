@@ -15,7 +15,7 @@ from hypothesis import settings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from jettison.experiments.support.broker import Broker
+    from jettison.experiments.kafka.broker import Broker
 
 ROOT = Path(__file__).resolve().parent.parent
 SPARK_MODULES = ROOT / "src" / "jettison" / "spark"
@@ -78,7 +78,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     if SKIPS_KAFKA:
         pytest.skip("JETTISON_SKIP_KAFKA=1")
     from jettison.errors import StartError
-    from jettison.experiments.support.broker import Broker
+    from jettison.experiments.kafka.broker import Broker
     from jettison.spark.read.jars import avro, kafka_connector
 
     try:
@@ -94,7 +94,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 def pytest_configure(config: pytest.Config) -> None:
     """`pytest -m core` looks for no doctests in jettison.spark: that would import pyspark only to deselect them."""
-    if config.option.markexpr == "core":
+    if config.option.markexpr in ("core", "core and not long"):
         # An option, not the hook pytest_ignore_collect: in this file that hook is asked about tests/ alone.
         config.option.ignore = [*(config.option.ignore or []), str(SPARK_MODULES)]
 

@@ -21,16 +21,18 @@ from jettison.errors import (
     StartError,
     UnknownNameError,
 )
-from jettison.network import Graph, Network, QoS, Stream, Value
+from jettison.network import Graph, Network, Node, QoS, Stream, Value
 from jettison.network.columns.words import meant
 from jettison.network.kafka import Kafka, kafka
 from jettison.network.windows.user_aggregates import aggregate, whole_window
 from jettison.options.checkpoint import Checkpoint
 from jettison.options.costs import Costs
 from jettison.options.shedding import Shedding
+from jettison.plan.shedders.las import Las
 from jettison.spec.as_yaml import to_yaml
 from jettison.spec.network_file import from_yaml, read_spec
 from jettison.statistics.profile import Profile
+from jettison.statistics.sketches.cost_learner import CostLearning
 from jettison.synthetic import presets, rates
 from jettison.telemetry.events import BatchEvent
 from jettison.telemetry.report import Report
@@ -57,12 +59,15 @@ __all__ = [
     "BatchEvent",
     "Checkpoint",
     "CheckpointError",
+    "CostLearning",
     "Costs",
     "Graph",
     "JettisonError",
     "Kafka",
+    "Las",
     "Network",
     "NetworkError",
+    "Node",
     "OperatorError",
     "PlanError",
     "Profile",

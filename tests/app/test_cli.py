@@ -105,6 +105,15 @@ def test_check_names_the_fault(tmp_path: Path, path: tuple[str, ...], to: Any, w
 
 
 @core
+def test_check_notes_functions_that_spark_does_not_have(tmp_path: Path) -> None:
+    result = jettison("check", changed(tmp_path, "operators", "signed", "with_columns", "signature", to="shaa2(zone)"))
+    assert result.exit_code == 0
+    assert "note: with_columns 'signed' calls 'shaa2'" in result.stdout
+    assert "(did you mean 'sha2'?)" in " ".join(result.stdout.split())
+    assert "note" not in jettison("check", TAXI).stdout
+
+
+@core
 @pytest.mark.parametrize(
     ("content", "words"),
     [
@@ -485,7 +494,7 @@ def test_all_experiments(tmp_path: Path) -> None:
 @core
 def test_demo_is_handed_its_options(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     given: list[Any] = []
-    made = types.ModuleType("jettison.experiments.demo")
+    made = types.ModuleType("jettison.experiments.overloads.demo")
 
     def run_demo(*arguments: Any, kafka: bool) -> int:
         given.extend([*arguments[:3], kafka])

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from tests.app.commands import JETTISON, TAXI, changed, jettison
 from tests.conftest import needs_kafka
 
-from jettison.experiments.support.ports import HOST, free_ports
+from jettison.experiments.kafka.ports import HOST, free_ports
 
 
 def started(*arguments: object, cwd: Path) -> subprocess.Popen[str]:
@@ -58,7 +58,9 @@ def test_ctrl_c_ends_the_example_between_batches_and_reports(tmp_path: Path) -> 
             break
     out = tmp_path / "out" / "taxi"
     stdout = stopped(process, out / "busy", out / "alarms", batches=2)  # the first may have no rows
-    assert re.search(r"^network taxi: [1-9]\d* batches in \d+ s\n[1-9][\d,]* rows in", stdout, re.MULTILINE), stdout
+    assert re.search(
+        r"^network taxi: [1-9]\d* batches in \d+ s, worth .+ [\d.]+%\n[1-9][\d,]* rows in", stdout, re.MULTILINE
+    ), stdout
     for output in ("prices", "busy", "alarms"):
         assert re.search(rf"^{output} +[\d,]+ +[\d.]+%", stdout, re.MULTILINE), stdout
 
@@ -76,7 +78,9 @@ def test_run_ends_after_so_many_seconds(spark: SparkSession, tmp_path: Path, mon
     result = jettison("run", spec, "--for", 2, "--verbose")
     assert time.monotonic() - began >= 2
     assert result.exit_code == 0, result.output
-    assert re.search(r"^network taxi: \d+ batches in \d+ s$", result.stdout, re.MULTILINE), result.stdout
+    assert re.search(
+        r"^network taxi: \d+ batches in \d+ s, worth delivered in time \S+$", result.stdout, re.MULTILINE
+    ), result.stdout
     assert len(ended) == 1
     assert not spark.streams.active
     # trust 22: on the way there the log tells how it goes, line by line, where no live line can be seen

@@ -298,3 +298,38 @@ def test_a_plan_is_finished_when_it_is_decided() -> None:
     assert plan.delivered == {"fares": 0.6, "alerts": 0.6}
     assert plan.reason == "skipped to the newest"
     assert loop.plan is plan
+
+
+@pytest.mark.parametrize(("seen", "sheds"), [(0, False), (1, False), (2, True)])
+def test_batches_that_ran_before_costs_were_known_judge_them(seen: int, sheds: bool) -> None:
+    """Costs that two batches confirm are believed at once; with one, a batch may take twice its budget."""
+    loop = controller(shedding=False)
+    ran = [run_batch(loop, batch, 200_000) for batch in range(3)]
+    loop.calibrated(PROFILE, shedding=True, seen=ran[:seen])
+    assert loop.believed == sheds
+    plan = loop.decide({"trips": 200_000}, 3000.0)  # 1.5 s
+    assert plan.sheds == sheds, plan.reason
+
+
+def test_costs_that_are_far_too_high_come_down_by_batches_that_ran_before() -> None:
+    loop = controller(shedding=False)
+    ran = [run_batch(loop, batch, 50_000) for batch in range(2)]
+    cold = replace(PROFILE, read_us={"trips": 1417.0})
+    loop.calibrated(cold, shedding=True, seen=ran)
+    assert loop.profile.read_us["trips"] < 20
+
+
+def test_small_batches_do_not_confirm_costs_per_row() -> None:
+    """Costs were measured at fifty times what they are. Two batches of 50 rows took what was predicted, as their time
+    is that of the trigger; the large one tells."""
+    loop = controller(shedding=False)
+    small_first = [run_batch(loop, batch, rows) for batch, rows in enumerate([50, 50, 100_000])]
+    dear = replace(PROFILE, read_us={"trips": 350.0})
+    loop.calibrated(dear, shedding=True, seen=small_first)
+    assert not loop.believed
+    assert loop.profile.read_us["trips"] < 20
+    plan = loop.decide({"trips": 100_000}, 3000.0)  # 800 ms of 900
+    assert not plan.sheds, plan.reason
+    loop.calibrated(dear, shedding=True, seen=small_first[:2])
+    assert not loop.believed
+    assert not loop.decide({"trips": 100_000}, 4000.0).sheds, "nothing has confirmed costs per row"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
-import importlib.util
 import re
 import shlex
 from pathlib import Path
@@ -24,8 +24,9 @@ pytestmark = pytest.mark.core
 
 RUN, CHECKED, SHELL, OUTPUT = "python", "yaml", "sh", "text"
 
-_FRAGMENTS = {"agg", "scrape_configs"}
-"""Top keys of YAML that is part of a file: `agg` is compared with the example, the other is Prometheus's."""
+_FRAGMENTS = {"agg", "scrape_configs", "score"}
+"""Top keys of YAML that is part of a file: `agg` is compared with the example, `score` is an operator of another page,
+the third is Prometheus's."""
 
 
 def slug(heading: str) -> str:
@@ -35,20 +36,26 @@ def slug(heading: str) -> str:
 
 def test_every_page_is_in_the_navigation() -> None:
     there = {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")}
-    records = {page for page in there if re.match(r"decisions/\d", page)}  # the page of records lists them by itself
+    records = {page for page in there if re.match(r"decisions/\d", page)}  # the page of records lists them
     assert there - records == navigation()
 
 
 def test_the_page_of_records_lists_all_of_them() -> None:
-    spec = importlib.util.spec_from_file_location("docs_hooks", ROOT / "scripts" / "docs_hooks.py")
-    assert spec is not None
-    assert spec.loader is not None
-    hooks = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(hooks)
-    assert hooks.LIST in read("docs/decisions/index.md")
-    listed = hooks.titles(DOCS / "decisions")
-    assert {name for name, _ in listed} == {page.name for page in (DOCS / "decisions").glob("[0-9]*.md")}
-    assert listed[0] == ("1-geometric-keep-levels.md", "1. Keep levels are a geometric ladder")
+    """In the order of their numbers, by the title that each has: the page is read in a clone as well as on the site."""
+    titles = {page.name: read(f"docs/decisions/{page.name}").splitlines()[0] for page in _records()}
+    listed = re.findall(r"^- \[(.+)\]\((.+)\)$", read("docs/decisions/index.md"), flags=re.M)
+    assert listed == [(title.removeprefix("# "), name) for name, title in titles.items()]
+
+
+def _records() -> list[Path]:
+    return sorted((DOCS / "decisions").glob("[0-9]*.md"), key=lambda page: int(page.name.partition("-")[0]))
+
+
+def test_graphs_in_tables_are_ones_that_qos_takes() -> None:
+    graphs = re.findall(r"^\| `(\[\(100, .+\])` \|", read("docs/guides/qos.md"), flags=re.M)
+    assert len(graphs) == 3
+    for graph in graphs:
+        assert jt.QoS(loss=ast.literal_eval(graph)).loss
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))

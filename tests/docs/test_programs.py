@@ -1,7 +1,8 @@
 """Every block of Python on every page is run: the blocks of a page, one after another, are one program.
 
 Pages whose program starts no network run without Spark. The others run on Spark, and wait only until there is something
-to see: `run.await_termination(timeout=10)` of the page becomes a wait for what the page is about to show.
+to see: `run.await_termination(timeout=10)` and `run.await_batches(5, timeout=60)` of the page become waits for what the
+page is about to show.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from jettison.synthetic.rates import Constant
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from jettison.experiments.support.broker import Broker
+    from jettison.experiments.kafka.broker import Broker
     from jettison.network.declare import Network
     from jettison.spark.run.run import Run
 
@@ -40,7 +41,7 @@ ON_KAFKA = [page for page in STARTED if "localhost:9092" in program(page)]
 ON_SPARK = [page for page in STARTED if page not in ON_KAFKA]
 DECLARED = [page for page in PAGES if page not in STARTED]
 
-WAITS = re.compile(r"run\.await_termination\(timeout=\d+\)")
+WAITS = re.compile(r"run\.await_(termination\(|batches\(\d+, )timeout=\d+\)")
 
 
 def carry_out(code: str, folder: Path, conditions: Iterator[Callable[[Run], bool]]) -> dict[str, Any]:
@@ -152,7 +153,7 @@ def test_the_program_of_a_page_runs_as_written(
 def test_the_network_on_kafka_runs_as_written(
     spark: SparkSession, broker: Broker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from jettison.experiments.support.producer import producing
+    from jettison.experiments.kafka.producer import producing
 
     def done(_: Run) -> bool:
         has_fares = any((tmp_path / "out").glob("*/fares/batch=*/*.parquet"))

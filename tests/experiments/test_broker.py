@@ -9,8 +9,8 @@ import pytest
 from tests.conftest import needs_kafka
 
 from jettison.errors import StartError
-from jettison.experiments.support.broker import Broker
-from jettison.experiments.support.ports import HOST, free_ports, is_free
+from jettison.experiments.kafka.broker import Broker
+from jettison.experiments.kafka.ports import HOST, free_ports, is_free
 
 
 @pytest.mark.core

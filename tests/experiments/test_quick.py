@@ -9,41 +9,23 @@ import pytest
 from matplotlib.figure import Figure
 from pyspark.sql import SparkSession
 
-from jettison.experiments import (
-    burst,
-    drift,
-    estimate,
-    exact_gap,
-    fig_3_11,
-    fig_3_12,
-    fig_3_13,
-    fig_3_14,
-    fig_3_18,
-    fig_4_8,
-    fig_4_10,
-    fig_4_11,
-    fig_4_12,
-    fixed_cost,
-    kafka_faults,
-    kafka_lag,
-    kafka_late_parse,
-    kafka_rate,
-    keys,
-    many_outputs,
-    native,
-    overhead,
-    overload,
-    parity,
-    planning,
-    recovery,
-    soak,
-    stale,
-    table_4_4,
-)
 from jettison.experiments.harness import EXPERIMENTS, Result, save
-from jettison.experiments.support.broker import Broker
+from jettison.experiments.kafka import faults as kafka_faults
+from jettison.experiments.kafka import lag as kafka_lag
+from jettison.experiments.kafka import late_parse as kafka_late_parse
+from jettison.experiments.kafka import rate as kafka_rate
+from jettison.experiments.kafka.broker import Broker
+from jettison.experiments.las import fig_3 as las_fig_3
+from jettison.experiments.las import on_spark as las
+from jettison.experiments.las import shift as las_shift
+from jettison.experiments.las import sketch
+from jettison.experiments.lasting import recovery, soak
+from jettison.experiments.overloads import burst, drift, overload, parity, stale
+from jettison.experiments.road_map import exact_gap, fig_3_11, fig_3_12, fig_3_13, fig_3_14, fig_3_18
+from jettison.experiments.speed import calibration, fixed_cost, keys, many_outputs, native, overhead, planning
 from jettison.experiments.support.capacity import Capacity
 from jettison.experiments.support.workload import taxi_network
+from jettison.experiments.windows import estimate, fig_4_8, fig_4_10, fig_4_11, fig_4_12, table_4_4
 from jettison.spark.batch.calibration import assumed_profile
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -110,6 +92,21 @@ def test_many_outputs(spark: SparkSession, tmp_path: Path) -> None:
     result = many_outputs.run(quick=True, say=quiet)
     assert {"thirty_vs_one", "thirty_s"} <= set(result.metrics)
     assert 0 < result.metrics["thirty_vs_one"] < 30, "thirty outputs cost less than thirty runs of one"
+    drawn(result, tmp_path)
+
+
+@pytest.mark.long
+def test_calibration(spark: SparkSession, tmp_path: Path) -> None:
+    result = calibration.run(quick=True, say=quiet)
+    assert {"held_ms", "beside_ms", "work_s", "spread"} <= set(result.metrics)
+    assert len(result.checks) == 5
+    assert result.metrics["beside_batches"] >= 1
+    graph = calibration.network().graph
+    assert (len(graph.operators) - len(graph.outputs), len(graph.outputs)) == (12, 5)
+    assert {row["operator"] for row in result.rows} == set(graph.by_name) - {each.name for each in graph.outputs}
+    assert {row["calibration"] for row in result.rows} == {0, 1, 2}
+    assert all(row["cost_us"] > 0 for row in result.rows)
+    assert result.metrics["processor_s"] > 0
     drawn(result, tmp_path)
 
 
@@ -196,6 +193,37 @@ def test_fig_3_14(tmp_path: Path) -> None:
     assert {row["skew"] for row in result.rows} == {0.0, 0.5, 1.0}
     assert result.passed, result.rows
     assert result.metrics["least_ratio"] > 1
+    drawn(result, tmp_path)
+
+
+def test_las_fig_3(tmp_path: Path) -> None:
+    result = las_fig_3.run(quick=True, say=quiet)
+    assert result.passed, result.metrics
+    assert result.metrics["latency_vs_full_to_the_letter"] > result.metrics["latency_vs_full"]
+    assert result.metrics["straw_man_synchronised_vs_full"] < result.metrics["straw_man_vs_full"]
+    drawn(result, tmp_path)
+
+
+def test_las_shift(tmp_path: Path) -> None:
+    result = las_shift.run(quick=True, say=quiet)
+    assert result.passed, result.metrics
+    assert result.metrics["drop_gap_after"] < 2
+    drawn(result, tmp_path)
+
+
+@pytest.mark.long
+def test_las(spark: SparkSession, tmp_path: Path) -> None:
+    result = las.run(quick=True, say=quiet)
+    assert {"work_error", "p99_vs_tau", "kept_vs_chance", "timing_overhead"} <= result.metrics.keys()
+    assert 0 < result.metrics["cost_vs_chance"] < 0.8, result.metrics  # so the same time is enough for more of them
+    drawn(result, tmp_path)
+
+
+def test_sketch(spark: SparkSession, tmp_path: Path) -> None:
+    pytest.importorskip("datasketches")
+    result = sketch.run(quick=True, say=quiet)
+    assert {"update_vs_peer", "lookup_ns", "sql_lookup_ns"} <= result.metrics.keys()
+    assert result.metrics["lookup_ns"] < 2000, "keys are looked up together, not one by one"
     drawn(result, tmp_path)
 
 
@@ -346,6 +374,7 @@ def test_every_experiment_of_the_list_is_here() -> None:
     tested = {"overload", "burst", "overhead", "planning", "recovery", "native", "keys", "estimate", "drift", "soak"}
     tested |= {"fig-3-11", "fig-3-12", "fig-3-13", "fig-3-14", "fig-3-18", "exact-gap", "stale", "parity"}
     tested |= {"table-4-4", "fig-4-8", "fig-4-10", "fig-4-11", "fig-4-12"}
-    tested |= {"fixed-cost", "many-outputs"}
+    tested |= {"fixed-cost", "many-outputs", "calibration", "las-fig-3", "las-shift", "las", "sketch"}
     tested |= {"kafka-lag", "kafka-rate", "kafka-late-parse", "kafka-faults"}
-    assert {experiment.name for experiment in EXPERIMENTS} == tested
+    others = [each for each in EXPERIMENTS if not each.module.startswith("nodes.")]  # tested without Spark
+    assert {experiment.name for experiment in others} == tested

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jettison.experiments import fig_4_8, fig_4_10, table_4_4
 from jettison.experiments.support.trip_files import FIRST_US
-from jettison.experiments.support.window_figure import result
-from jettison.experiments.support.window_places import Place, Saved, drop_rate
+from jettison.experiments.windows import fig_4_8, fig_4_10, table_4_4
+from jettison.experiments.windows.window_figure import result
+from jettison.experiments.windows.window_places import Place, Saved, drop_rate
 from jettison.network import Network
 from jettison.network.event_time.watermarks import BatchMarks, Mark
 from jettison.plan.drops.window import Window

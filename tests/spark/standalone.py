@@ -29,7 +29,7 @@ from typing import Any
 
 from tests.conftest import QUICK_START
 
-from jettison.experiments.support.ports import free_ports
+from jettison.experiments.kafka.ports import free_ports
 
 LOOPBACK = "127.0.0.1"
 START_TIMEOUT_S = 120.0

@@ -323,7 +323,7 @@ def test_equality_of_graphs_is_not_blind() -> None:
 
 
 def test_the_battalion_of_the_examples_is_the_one_of_the_experiments() -> None:
-    from jettison.experiments.support.battalion import battalion_network
+    from jettison.experiments.road_map.battalion import battalion_network
 
     assert read_spec("examples/battalion.yaml").graph() == battalion_network().graph
 

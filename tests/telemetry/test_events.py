@@ -25,7 +25,7 @@ from jettison.telemetry.listeners import Listeners
 
 pytestmark = pytest.mark.core
 
-PLANNERS_OWN = {"values", "before", "groups", "worth", "delivered", "plan_row"}
+PLANNERS_OWN = {"values", "before", "groups", "worth", "delivered", "plan_row", "timed"}
 """Parts of a sample that an event does not write: samples for the planner, and what it has under another name."""
 
 

@@ -45,9 +45,9 @@ def test_the_house_columns_stay_aligned_when_event_times_are_years_ago(age_ms: f
     assert len({len(line) for line in lines}) == 1, "every column ends where its title ends"
     for line in lines[1:]:
         cells = line.split()
-        assert len(cells) == 9
+        assert len(cells) == 10
         unit = re.sub(r"[\d.,]+", "", shown)
-        assert all(cell.endswith(unit) and cell[-len(unit) - 1].isdigit() for cell in cells[5:]), line
+        assert all(cell.endswith(unit) and cell[-len(unit) - 1].isdigit() for cell in cells[6:]), line
     ends = [match.end() for match in re.finditer(r"\S+", lines[0])]
     for line in lines[1:]:
         assert [match.end() for match in re.finditer(r"\S+", line)][1:] == ends[1:]
@@ -88,8 +88,8 @@ def test_the_house_a_report_in_a_notebook_is_a_table_and_loads_nothing() -> None
     tags.feed(html)
     assert tags.open == []
     assert tags.seen == {"div", "table", "tr", "th", "td"}
-    assert tags.cells[:9] == ["output", "rows", "delivered", "utility", "shed", "p50", "p95", "p99", "max"]
-    assert tags.cells[9:11] == ["fares", "1,234,567"]
+    assert tags.cells[:10] == ["output", "rows", "delivered", "utility", "timely", "shed", "p50", "p95", "p99", "max"]
+    assert tags.cells[10:12] == ["fares", "1,234,567"]
     assert "&lt;script&gt;" in html
     assert "cannot keep up: no plan &lt;fits&gt; &amp; none will" in html
     assert not re.search(r"https?:|src=|url\(", html)
@@ -99,3 +99,15 @@ def test_the_house_a_run_in_a_notebook_says_whether_it_runs() -> None:
     html = run_html(report(), state="runs", checkpoint="out/<c>")
     assert "Run of network taxi: runs" in html
     assert "checkpoint out/&lt;c&gt;" in html
+
+
+def test_before_the_first_batch_no_share_is_shown() -> None:
+    """It said "delivered 100.0%, utility 1.000" of outputs that had got nothing."""
+    net = jt.Network("taxi")
+    net.source("trips", "fare double").output("fares")
+    found = Totals(net.graph, 900.0).report(0.0, Plan(), None)
+    assert table(str(found), 1)[1].split() == ["fares", "0", *"--------"]
+    assert "%" not in str(found)
+    assert ">-</td>" in run_html(found, state="running", checkpoint="c")
+    assert "100.0%" not in run_html(found, state="running", checkpoint="c")
+    assert found.outputs["fares"].delivered_share == 1.0

@@ -207,3 +207,32 @@ def test_trust_7_a_report_beside_a_batch_is_whole() -> None:
         asking.join()
         sys.setswitchinterval(usual)
     assert failures == []
+
+
+@pytest.mark.parametrize(("kept", "worth"), [(1.0, 0.625), (0.0, 0.5), (4.0, 1.0)])
+def test_worth_in_time_counts_results_not_windows(kept: float, worth: float) -> None:
+    """Four windows were added to a thousand rows: losing all of them, with a thousand results, cost .4 %."""
+    net = jt.Network("taxi")
+    trips = net.source("trips", "zone int, at timestamp", event_time="at")
+    trips.output("rows")
+    busy = trips.window("5 seconds", by="zone").agg(n="count(*)", name="busy")
+    busy.output("zones", qos=jt.QoS(gap=4))
+    plan = Plan({"busy>zones": Window({"busy": Fate(5 * S, drop_share=0.75)}, 0.25, of="busy")}, "overload")
+    outputs = {"rows": OutputSample(1000), "zones": OutputSample(round(250 * kept))}
+    sample = BatchSample(0, 0.0, 1e3, 5e2, {"trips": 1000}, outputs=outputs, windows={"busy": (4.0, kept)})
+    totals = Totals(net.graph, 900.0)
+    event = batch_event(net.graph, sample, plan, budget_ms=900.0, profile=Profile({}, {"busy": 1.0}))
+    totals.add(sample, plan, event)
+    assert totals.offered_rows("zones") == pytest.approx(1000.0)
+    report = totals.report(1.0, plan, None)
+    assert report.outputs["zones"].delivered_share == kept / 4
+    assert report.worth_in_time == pytest.approx(worth)
+
+
+def test_results_that_nobody_has_counted_are_one_for_a_window() -> None:
+    net, _, _ = windowed()
+    plan = Plan({"busy>table": Window({"busy": Fate(5 * S, drop_share=1.0)}, 0.0, of="busy")}, "overload")
+    sample = BatchSample(0, 0.0, 1e3, 5e2, {"trips": 1000}, outputs={"table": OutputSample(0)})
+    totals = Totals(net.graph, 900.0)
+    totals.add(replace(sample, windows={"busy": (8.0, 0.0)}), plan)
+    assert totals.offered_rows("table") == 8.0

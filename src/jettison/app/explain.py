@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.table import Table
 
 from jettison.app.arguments import Headroom, Rates, SpecPath
-from jettison.app.screen import closed, kept, number, out, paragraph, percent, plain_table, predicates
-from jettison.app.situation import Situation, find_modules_here, load_spec, read_settings, situation
-from jettison.network.arc import arc_name
-from jettison.network.graph import Graph
+from jettison.app.cost_model import cost_tables
+from jettison.app.nodes.explain import explain_nodes
+from jettison.app.screen import closed, depth_first, kept, number, out, paragraph, percent, plain_table, predicates
+from jettison.app.situation import (
+    Situation,
+    find_modules_here,
+    load_spec,
+    placed_situation,
+    read_settings,
+    situation,
+)
 from jettison.network.render import as_mermaid, as_text
-from jettison.network.soundness import check_imports, check_sql
+from jettison.network.soundness import check_imports, check_sql, unknown_function_notes
 from jettison.plan.floors import floors, plan_accuracies
 from jettison.spec.profile_section import read_profile
 from jettison.spec.run_section import read_places
@@ -23,6 +30,8 @@ from jettison.statistics.load import flows, load_coefficients
 
 def check(spec: SpecPath) -> None:
     """Check a file (columns, types, SQL, functions, profile, places), and show its network. Needs no Spark.
+
+    Types inside SQL expressions are checked by Spark, when a run starts.
 
     \b
     jettison check examples/taxi.yaml
@@ -39,6 +48,8 @@ def check(spec: SpecPath) -> None:
     paragraph(as_text(graph))
     between = len(graph.operators) - len(graph.sources) - len(graph.outputs)
     counts = ((len(graph.sources), "source"), (between, "operator"), (len(graph.outputs), "output"))
+    for note in unknown_function_notes(graph):
+        paragraph(f"note: {note}")
     typer.echo("ok: " + ", ".join(f"{count} {word}{'' if count == 1 else 's'}" for count, word in counts))
 
 
@@ -52,10 +63,16 @@ def explain(
 ) -> None:
     """Show the network with its costs, its load, and the drops that these rates need. Needs no Spark.
 
+    Of a file with `nodes` it shows operators node by node.
+
     \b
     jettison explain examples/taxi.yaml
     jettison explain examples/taxi.yaml --rows-per-s trips=100000 --mermaid
     """
+    several = placed_situation(spec, rows_per_s or (), headroom)
+    if several is not None:
+        explain_nodes(several, mermaid=mermaid)
+        return
     now = situation(spec, rows_per_s or (), headroom)
     if mermaid:
         arc_notes = {arc: f"keep {share}" for arc, share in kept(now.plan).items()}
@@ -66,6 +83,10 @@ def explain(
     out.print(_table(now))
     paragraph(now.verdict())
     paragraph("\n".join([*closed(now.plan, now.reason), *predicates(now.plan), *_floors(now)]))
+    read, _ = load_spec(spec)
+    if read.run is not None and read.run.checkpoint.path is not None:
+        for costs in cost_tables(Path(read.run.checkpoint.path)):
+            out.print(costs)
     if now.steps:
         paragraph("\n".join(["refinements of the plan, in a run:", *(f"  {step}" for step in now.steps)]))
 
@@ -103,7 +124,7 @@ def _table(now: Situation) -> Table:
     table.add_column("operator", overflow="fold")
     for heading in ("cost\nus/row", "passes", "load\nus/row", "rows/s", "of\ncapacity", "drop\nkeeps"):
         table.add_column(heading, justify="right", no_wrap=True)
-    for depth, name, arc, is_first in _walk(now.graph):
+    for depth, name, arc, is_first in depth_first(now.graph):
         indented = f"{'  ' * depth}{name}"
         arriving = [f"{rates[arc]:,.0f}", percent(rates[arc] * profile.cost(name) / 1e6), shares.get(arc, "")]
         if is_first:
@@ -116,15 +137,3 @@ def _table(now: Situation) -> Table:
     table.add_row("fixed, per batch", "", "", "", "", percent(fixed), "")
     table.add_row("all", "", "", "", "", percent(now.load()), "")
     return table
-
-
-def _walk(graph: Graph) -> Iterator[tuple[int, str, str, bool]]:
-    """Every arc once, depth first from the sources: how deep, the operator it leads to, its name, first arc there?"""
-    seen: set[str] = set()
-    waiting = [(0, source.name, source.name) for source in reversed(graph.sources)]
-    while waiting:
-        depth, name, arc = waiting.pop()
-        yield depth, name, arc, name not in seen
-        if name not in seen:
-            seen.add(name)
-            waiting += [(depth + 1, head, arc_name(name, head)) for head in reversed(graph.consumers[name])]

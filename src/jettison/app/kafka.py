@@ -29,13 +29,14 @@ def kafka(
     jettison run examples/kafka.yaml --for 30     (in another terminal)
     """
     try:
-        from jettison.experiments.support.broker import Broker
-        from jettison.experiments.support.producer import producing
+        from jettison.experiments.kafka.broker import Broker
+        from jettison.experiments.kafka.producer import producing
     except ModuleNotFoundError as error:
         raise StartError(f"jettison kafka needs {error.name}: pip install 'jettison[kafka]'.") from error
     from jettison.synthetic.rates import Constant
 
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for each in (signal.SIGINT, signal.SIGTERM):  # also where a shell that starts it in the background ignores SIGINT
+        signal.signal(each, signal.default_int_handler)
     with tempfile.TemporaryDirectory(prefix="jettison-kafka-") as name:
         with err.status("starting Kafka (the first time its jars are fetched from Maven Central)"):
             broker = Broker(Path(name), port)

@@ -8,8 +8,9 @@ import typer
 from rich.table import Table
 
 from jettison.app.arguments import Headroom, Rates, SpecPath
+from jettison.app.nodes.plan import plan_nodes
 from jettison.app.screen import closed, kept, out, paragraph, percent, plain_table, predicates
-from jettison.app.situation import Situation, situation
+from jettison.app.situation import Situation, placed_situation, situation
 
 _MOST_COLUMNS = 3
 
@@ -22,17 +23,25 @@ def plan(
 ) -> None:
     """Show what would be shed, in which order, and what it costs. Needs no Spark.
 
-    Rates and costs are those of the file's `profile` section.
+    Rates and costs are those of the file's `profile` section. Of a file with `nodes` it shows each node's plan.
 
     \b
     jettison plan examples/taxi.yaml
     jettison plan examples/taxi.yaml --rows-per-s trips=2000000 --headroom 0.8
+    jettison plan examples/pipeline.yaml
     """
+    several = placed_situation(spec, rows_per_s or (), headroom)
+    if several is not None:
+        plan_nodes(several)
+        return
     now = situation(spec, rows_per_s or (), headroom)
-    rates = ", ".join(f"{name} {rate:,.0f} rows/s" for name, rate in now.rows_per_s.items())
-    paragraph(f"road map of network {now.graph.name}: {len(now.road_map)} rows, for {rates}")
+    arriving = ", ".join(f"{name} {rate:,.0f} rows/s" for name, rate in now.rows_per_s.items())
+    paragraph(f"road map of network {now.graph.name}: {len(now.road_map)} rows, for {arriving}")
     out.print(_table(now, chosen_rows(len(now.road_map), most, math.ceil(now.plan.row))))
     paragraph(now.verdict())
+    low, high = math.floor(now.plan.row), math.ceil(now.plan.row)
+    if low < high:
+        paragraph(f"The plan lies between rows {low} and {high}: `jettison explain` shows the shares that it keeps.")
     paragraph("\n".join([*closed(now.plan, now.reason), *predicates(now.plan)]))
 
 
@@ -52,7 +61,10 @@ def chosen_rows(count: int, most: int, needed: int) -> list[int]:
 
 
 def _table(now: Situation, rows: list[int]) -> Table:
-    table = plain_table("keeps: the share that the drop on an arc lets through; outputs: the share that is delivered")
+    table = plain_table(
+        "keeps: the share that the drop on an arc lets through; outputs: the share that is delivered; "
+        "utility: the sum over outputs of priority x utility"
+    )
     for heading in ("row", "saves\nms/s", "saves\nof load"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("keeps", overflow="fold", min_width=20)

@@ -128,7 +128,7 @@ def demo(
     show_log(verbose=verbose, quiet=quiet, live=out.is_terminal)
     check_seconds("--seconds", seconds)
     make_folder(folder)
-    from jettison.experiments.demo import run_demo
+    from jettison.experiments.overloads.demo import run_demo
 
     raise typer.Exit(run_demo(seconds, quick, folder, out, kafka=kafka))
 

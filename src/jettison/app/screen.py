@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import typer
@@ -13,6 +13,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from jettison.network.arc import arc_name
+from jettison.network.graph import Graph
 from jettison.plan.plan import Plan
 
 out = Console(highlight=False, markup=False)
@@ -88,3 +90,15 @@ def closed(plan: Plan, reason: str) -> list[str]:
 def predicates(plan: Plan) -> list[str]:
     """What the drops by value of a plan let through, in words: one line for each."""
     return [f"{arc} keeps {drop}" for arc, drop in plan.drops.items() if drop.judges == "value"]
+
+
+def depth_first(graph: Graph) -> Iterator[tuple[int, str, str, bool]]:
+    """Every arc once, depth first from the sources: how deep, the operator it leads to, its name, first arc there?"""
+    seen: set[str] = set()
+    waiting = [(0, source.name, source.name) for source in reversed(graph.sources)]
+    while waiting:
+        depth, name, arc = waiting.pop()
+        yield depth, name, arc, name not in seen
+        if name not in seen:
+            seen.add(name)
+            waiting += [(depth + 1, head, arc_name(name, head)) for head in reversed(graph.consumers[name])]

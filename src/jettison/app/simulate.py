@@ -11,12 +11,16 @@ import typer
 from rich.table import Table
 
 from jettison.app.arguments import Headroom, Shedder, SpecPath, check_seconds, given_rates, make_folder
+from jettison.app.nodes.simulate import check_mode, several_picture, show_several, simulate_several
 from jettison.app.screen import closed, number, out, paragraph, percent, plain_table
 from jettison.app.situation import load_spec, needed_profile, read_settings
+from jettison.control.loop import Settings
 from jettison.errors import NetworkError
 from jettison.network.graph import Graph
 from jettison.sim import SimResult
 from jettison.sim import simulate as run_simulation
+from jettison.sim.nodes import MODES
+from jettison.sim.nodes.engine import NodesSettings
 from jettison.sim.picture import draw
 from jettison.spec.network_file import Spec
 from jettison.synthetic.rates import Constant, Rate, rate_from_dict
@@ -28,6 +32,23 @@ SourceRates = Annotated[
     ),
 ]
 
+Scheduler = Annotated[
+    Literal["batch", "round-robin"] | None,
+    typer.Option(
+        help="Micro-batches (batch, the default), as in Spark, or one operator after another, as in Aurora.",
+        show_default=False,
+    ),
+]
+Mode = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help=f"Of several nodes, who plans: {', '.join(MODES)}; per-tick unless it is given."),
+]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the random numbers: the same seed gives the same result.")]
+Folder = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="DIR", help="Write a picture of what happens over time to this folder."),
+]
+
 
 def simulate(
     spec: SpecPath,
@@ -36,20 +57,13 @@ def simulate(
         float, typer.Option("--for", metavar="SECONDS", help="How many seconds of virtual time.")
     ] = 60.0,
     headroom: Headroom = None,
-    scheduler: Annotated[
-        Literal["batch", "round-robin"],
-        typer.Option(help="Micro-batches, as in Spark, or one operator after another, as in Aurora."),
-    ] = "batch",
+    scheduler: Scheduler = None,
     no_shedding: Annotated[bool, typer.Option("--no-shedding", help="Drop nothing.")] = False,
     shedder: Shedder = None,
-    seed: Annotated[
-        int, typer.Option(min=0, help="Seed of the random numbers: the same seed gives the same result.")
-    ] = 0,
+    seed: Seed = 0,
+    mode: Mode = None,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON, batch by batch.")] = False,
-    folder: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="DIR", help="Write a picture of rows and latency over time to this folder."),
-    ] = None,
+    folder: Folder = None,
 ) -> None:
     """Run the control loop on a virtual clock, and show what is delivered, and how late. Needs no Spark.
 
@@ -58,6 +72,7 @@ def simulate(
     \b
     jettison simulate examples/taxi.yaml --for 60
     jettison simulate examples/taxi.yaml --rate trips=500000 --shedder random --json
+    jettison simulate examples/pipeline.yaml --mode neighbours
     """
     check_seconds("--for", seconds)
     read, graph = load_spec(spec)
@@ -66,6 +81,15 @@ def simulate(
     settings = read_settings(read, headroom, shedding=not no_shedding, shedder=shedder)
     if folder is not None:
         make_folder(folder)
+    if graph.placement is not None:
+        several = _nodes_settings(settings, scheduler, mode)
+        found = simulate_several(graph, profile, rates, seconds=seconds, settings=several, seed=seed)
+        show_several(found, json=json)
+        if folder is not None:
+            typer.echo(f"wrote {several_picture(found[0], folder)}", err=json)
+        return
+    if mode is not None:
+        raise typer.BadParameter(f"--mode is {mode!r}: {spec} has no `nodes`, so there is nothing to agree on.")
     result = run_simulation(
         graph,
         profile,
@@ -75,7 +99,7 @@ def simulate(
         seconds=seconds,
         shedding=settings.shedding,
         seed=seed,
-        scheduler=scheduler,
+        scheduler=scheduler or "batch",
         shedder=settings.shedder,
     )
     if json:
@@ -84,6 +108,21 @@ def simulate(
         _show(result, graph, rates)
     if folder is not None:
         typer.echo(f"wrote {_picture(result, folder)}", err=json)
+
+
+def _nodes_settings(settings: Settings, scheduler: str | None, mode: str | None) -> NodesSettings:
+    """How several nodes run. They run in micro-batches, all of them."""
+    if scheduler not in (None, "batch"):
+        raise typer.BadParameter(f"--scheduler is {scheduler!r}: several nodes run in micro-batches (batch) alone.")
+    if mode is not None:
+        check_mode(mode)
+    return NodesSettings(
+        settings.trigger_ms,
+        settings.headroom,
+        mode or "per-tick",
+        shedding=settings.shedding,
+        shedder=settings.shedder,
+    )
 
 
 def _rates(path: Path, spec: Spec, graph: Graph, known: Mapping[str, float], given: Iterable[str]) -> dict[str, Rate]:
@@ -125,7 +164,8 @@ def _show(result: SimResult, graph: Graph, rates: Mapping[str, Rate]) -> None:
     whole = sum(output.qos.priority for output in graph.outputs)
     paragraph(
         f"{len(result.batches)} batches, {rows:,} rows in, {shed:,.0f} shed on arcs, {queued:,.0f} still waiting; "
-        f"load up to {percent(load)}; utility {result.utility:.3f} of {whole:g}"
+        f"load up to {percent(load)}; utility {result.utility:.3f} of {whole:g} "
+        f"(the sum of priority x utility)"
     )
     never = [name for name, output in result.outputs.items() if not output.rows and output.lost_rows]
     plans = [batch.plan for batch in result.batches if any(batch.plan.delivered.get(name) == 0 for name in never)]

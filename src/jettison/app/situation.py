@@ -10,6 +10,7 @@ from pathlib import Path
 import typer
 
 from jettison.app.arguments import given_rates, wrong_argument
+from jettison.app.nodes.plan import NodesSituation, nodes_situation
 from jettison.app.screen import percent
 from jettison.control.deciding import Certified, certified_plan
 from jettison.control.judging import Estimates
@@ -109,6 +110,16 @@ def read_settings(spec: Spec, headroom: float | None, *, shedding: bool = True, 
     share = run.shedding.headroom if headroom is None else headroom
     with wrong_argument():  # what the file says is checked when it is read
         return Settings(trigger_ms, share, shedding, shedder=shedder or run.shedding.shedder)
+
+
+def placed_situation(path: Path, given: Iterable[str], headroom: float | None) -> NodesSituation | None:
+    """A file with `nodes` at the rates of its profile, or those in `given`; None where it has none."""
+    spec, graph = load_spec(path)
+    if graph.placement is None:
+        return None
+    profile, known = needed_profile(path, spec, graph)
+    rates = {**known, **given_rates("--rows-per-s", given, graph)}
+    return nodes_situation(graph, profile, rates, read_settings(spec, headroom))
 
 
 def situation(path: Path, given: Iterable[str], headroom: float | None) -> Situation:

@@ -27,6 +27,8 @@ class Estimates:
     profile: Profile
     rows_per_s: Mapping[str, float]
     patience: float = 1.0
+    now_ms: float = 0.0
+    """When the batch begins."""
 
     @property
     def arriving(self) -> dict[str, float]:
@@ -35,7 +37,7 @@ class Estimates:
 
     def problem(self, rows: Mapping[str, float]) -> Problem:
         """So many rows, to be processed within the budget."""
-        return Problem(self.graph, self.profile, rows, self.settings.budget_us)
+        return Problem(self.graph, self.profile, rows, self.settings.budget_us, self.now_ms)
 
     def allowance(self, coefficients: Mapping[str, float] | None = None) -> Allowance:
         """What a batch may take before rows are dropped; `coefficients` are load coefficients, where known."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from jettison.control.named_sizes import before_drops
 from jettison.network.graph import Graph
@@ -18,6 +18,9 @@ from jettison.statistics.samples import BatchSample
 _HUNG_TIMES = 5.0
 """A batch that takes so many times as long as predicted hung somewhere: that says nothing of costs, unless the next
 one takes as long."""
+_JUDGING_ROWS_SHARE = 0.5
+"""A batch's time says something of costs per row where rows take at least this share of the predicted time: where they
+take less, even rows that cost nothing bring a batch down by less than half."""
 
 
 class Learned:
@@ -47,18 +50,36 @@ class Learned:
         """Learn how large groups are, as they would be without the drops."""
         sizes.update(before_drops(decisions_of(self._graph), obeyed, sample, sizes))
 
-    def record(self, sample: BatchSample, keeps: Mapping[str, PassShare], *, learn: bool) -> bool:
-        """Learn from a batch that had rows; whether the time that it took says anything."""
+    def judge(self, sample: BatchSample, worked: Mapping[str, PassShare]) -> None:
+        """Let a batch's time confirm costs that are on trial, or bring them down where they are far too high."""
         on_trial = not self.belief.believed
-        if on_trial and self.belief.update(self.costs.predict_ms(sample.rows_in, keeps), sample.duration_ms):
-            self.costs.lower(sample.rows_in, keeps, sample.duration_ms)  # costs that are too high come down at once
+        if on_trial and self.belief.update(self.costs.predict_ms(sample.rows_in, worked), sample.duration_ms):
+            self.costs.lower(sample.rows_in, worked, sample.duration_ms)
+
+    def judge_seen(self, seen: Iterable[BatchSample]) -> None:
+        """Judge by batches that ran before costs were known, of which nothing was shed: the one with the longest
+        predicted time first, and none whose rows hardly count."""
+        empty_ms = self.costs.predict_ms(dict.fromkeys((source.name for source in self._graph.sources), 0.0), {})
+        predicted_ms = [(self.costs.predict_ms(sample.rows_in, {}), sample) for sample in seen]
+        for ms, sample in sorted(predicted_ms, key=lambda each: -each[0]):
+            if ms - empty_ms >= _JUDGING_ROWS_SHARE * ms:
+                self.judge(sample, {})
+
+    def record(
+        self, sample: BatchSample, keeps: Mapping[str, PassShare], worked: Mapping[str, PassShare], *, learn: bool
+    ) -> bool:
+        """Learn from a batch that had rows; whether the time that it took says anything.
+
+        `keeps` is what passed every drop, `worked` what was left of the work behind it.
+        """
+        self.judge(sample, worked)
         self.costs.update_values(sample, keeps)
         if not learn:
             return False
         delivered = {name: seen.rows for name, seen in sample.outputs.items()}
         self.costs.update_rows(sample.rows_in, keeps, delivered)
-        hung = sample.duration_ms > _HUNG_TIMES * self.costs.predict_ms(sample.rows_in, keeps)
+        hung = sample.duration_ms > _HUNG_TIMES * self.costs.predict_ms(sample.rows_in, worked)
         believed, self._hung = self._hung or not hung, hung
         if believed:
-            self.costs.update_time(sample.rows_in, keeps, sample.duration_ms)
+            self.costs.update_time(sample.rows_in, worked, sample.duration_ms)
         return believed

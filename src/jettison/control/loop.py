@@ -7,12 +7,14 @@ After it: `record(sample)` learns from what was measured (`control.learning`).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from jettison.control import judging
+from jettison.control.agreed import with_agreed
 from jettison.control.covered_time import CoveredTime
-from jettison.control.deciding import Certified, certified_plan
+from jettison.control.deciding import certified_plan
+from jettison.control.in_force import PlanInForce
 from jettison.control.judging import LEAST_READ_SHARE as LEAST_READ_SHARE
 from jettison.control.judging import Estimates
 from jettison.control.learning import Learned
@@ -24,11 +26,12 @@ from jettison.control.trust import Trust
 from jettison.detect import Detector
 from jettison.network.event_time.watermarks import BatchMarks
 from jettison.network.graph import Graph
+from jettison.plan.drops.kind import work_shares
 from jettison.plan.drops.window import Fate
 from jettison.plan.placement.locations import drop_arcs
 from jettison.plan.placement.strata import strata_at
 from jettison.plan.plan import Plan
-from jettison.plan.predictions import WITHIN_BUDGET
+from jettison.plan.problem import Shedder
 from jettison.plan.refine.context import Context
 from jettison.plan.refine.probing import Probes
 from jettison.plan.refine.schedules import closed
@@ -36,7 +39,6 @@ from jettison.plan.refine.staleness import Fresh, stale_limits, when_planned
 from jettison.plan.refine.unread import Unread
 from jettison.plan.shedders.asked import AskedShedder
 from jettison.plan.shedders.registry import shedder_named
-from jettison.plan.shedders.renewed_road_map import values_jumped
 from jettison.plan.shedders.rest import Rest
 from jettison.plan.windows.group_gaps import named_groups
 from jettison.statistics.costs import CostModel
@@ -68,20 +70,14 @@ class Controller:
         rest = Rest(len(graph.operators), settings.trigger_ms, clock if settings.learn else None)
         given = settings.shedder
         self._shedder = AskedShedder(shedder_named(given, rest) if isinstance(given, str) else given)
-        self._plan = Plan(reason=WITHIN_BUDGET)
-        self._infeasible: str | None = None
-        self._certified: Plan | None = None
-        self._uncertified = 0
-        self._refused: str | None = None
-        self._fates: Mapping[str, Fate] = {}
+        self._in_force = PlanInForce(profile)
         self._groups = GroupSizes()
         self._covered = CoveredTime(graph)
         self._probes = Probes()
         self._named = named_groups(graph)
-        self._sending: frozenset[str] | None = None  # the sources that sent when the plan in force was made
         self._trust = Trust(graph)
-        self._doubted = False
-        self._planned_for = profile
+        self._agreed: Mapping[str, float] = {}
+        self._now_ms = 0.0
         self._stale_limits = when_planned(stale_limits(graph), settings.budget_us / 1e6)
         self._prepare()
 
@@ -108,29 +104,34 @@ class Controller:
         return self._learned.belief.believed
 
     @property
+    def shedder(self) -> Shedder:
+        """Who plans."""
+        return self._shedder.shedder
+
+    @property
     def plan(self) -> Plan:
         """The plan in force."""
-        return self._plan
+        return self._in_force.plan
 
     @property
     def infeasible(self) -> str | None:
         """Why the plan in force does not hold the budget, where it does not."""
-        return self._infeasible
+        return self._in_force.infeasible
 
     @property
     def uncertified(self) -> int:
         """How many plans could not be certified, so that a safe one took their place."""
-        return self._uncertified
+        return self._in_force.uncertified
 
     @property
     def refused(self) -> str | None:
         """Why another plan was refused, where the plan in force is a safe one in its place."""
-        return self._refused
+        return self._in_force.refused
 
     @property
     def fates(self) -> Mapping[str, Fate]:
         """Which windows are kept, by aggregate: what has been decided so far."""
-        return self._fates
+        return self._in_force.fates
 
     @property
     def stale_limits(self) -> Mapping[str, float]:
@@ -179,62 +180,58 @@ class Controller:
         marks: BatchMarks | None = None,
         held: str | None = None,
         unread: Unread | None = None,
+        started_ms: float | None = None,
     ) -> Plan:
         """The plan for a batch of `rows` tuples that is about to run, as it is to be logged and obeyed.
 
         `queues` are tuples left waiting on arcs, `fresh` tells what of the batch is not stale, where that is known,
         `marks` how far windows have got: then windows to drop are chosen, and those that were stay so. `unread` are
         records that came beside these rows and are not read. `held` says why nothing may be shed this time, where that
-        is so.
+        is so. `started_ms` is when the batch begins, in milliseconds since 1970, where `now_ms` is another clock's.
         """
         self._rates.update(rows, now_ms)
+        self._now_ms = now_ms if started_ms is None else started_ms
         self._covered.update(marks)
         sending = frozenset(name for name, count in rows.items() if count > 0)
-        known = not self._doubted and self._refused is None and not values_jumped(self._planned_for, self.profile)
-        may_stay = bool(self._plan.drops) and known and self._sending in (None, sending)
+        may_stay = self._in_force.may_stay(self.profile, sending)
         context = self._context(rows, fresh, marks, unread or Unread())
         request = PlanRequest(
-            self._known, self._detector, self._shedder, context, self._plan, may_stay, queues or {}, held
+            self._known, self._detector, self._shedder, context, self._in_force.own, may_stay, queues or {}, held
         )
-        self._sending = sending
-        self._take(certified_plan(request, self._certified, refused_before=self._refused), marks)
-        return self._plan
-
-    def _take(self, found: Certified, marks: BatchMarks | None) -> None:
-        """Put a plan in force."""
-        if not found.stays:
-            self._planned_for = self.profile
-        self._refused = found.refused
-        self._uncertified += found.refused is not None
-        self._plan, self._infeasible = found.plan, found.infeasible
-        if found.plan.sheds:
-            self._certified = found.plan
-        self._doubted = any(step.name == "doubt" for step in found.steps)
+        self._in_force.sending = sending
+        found = certified_plan(request, self._in_force.certified, refused_before=self._in_force.refused)
+        agreed = with_agreed(found, context.problem, self._agreed) if self._agreed and held is None else found
+        self._in_force.take(agreed, found.plan, self.profile, windows=marks is not None)
         if marks is not None:
-            decisions = found.context.decisions
-            self._probes = self._probes.after(decisions, closed(found.chosen), marks.newest_of)
-            self._fates = found.plan.fates
+            self._probes = self._probes.after(agreed.context.decisions, closed(agreed.chosen), marks.newest_of)
+        return self._in_force.plan
+
+    def agree(self, keeps: Mapping[str, float]) -> None:
+        """Keep these shares on arcs from the next batch on, as agreed with other nodes; nothing ends an agreement."""
+        self._agreed = keeps
 
     def resume(self, plan: Plan) -> None:
         """Go on from a plan that was logged and is obeyed again."""
-        self._plan, self._fates, self._refused = plan, plan.fates, None
+        self._in_force.resume(plan)
 
     def restore_fates(self, plan: Plan | None) -> None:
         """Keep to what the last logged plan decided about windows; without one nothing was decided."""
-        self._fates = {} if plan is None else plan.fates
+        self._in_force.fates = {} if plan is None else plan.fates
 
     def learn_groups(self, counted: Mapping[str, GroupSample]) -> None:
         """Take in how many rows groups have, as counted, by aggregate (`groups_to_count`)."""
         self._groups.update(counted)
 
-    def calibrated(self, profile: Profile, *, shedding: bool) -> None:
+    def calibrated(self, profile: Profile, *, shedding: bool, seen: Iterable[BatchSample] = ()) -> None:
         """Plan by costs that were measured just now, and shed from now on if `shedding`.
 
         What is known about arrivals, groups, windows and probes stays. What was learned of the costs before goes, with
-        the judgements that rest on them; batches are to confirm the new ones.
+        the judgements that rest on them; batches are to confirm the new ones: those that come, and those that were
+        `seen` before costs were known, of which nothing was shed (`Learned.judge_seen`).
         """
         self._settings = replace(self._settings, shedding=shedding)
         self._learned = Learned(self._graph, profile, guessed=True)
+        self._learned.judge_seen(seen)
         self._detector = Detector()
         self._prepare()
 
@@ -246,18 +243,21 @@ class Controller:
     def restore(self, plan: Plan, memory: Mapping[str, float]) -> None:
         """Go on, after a restart, where a run without `learn` was when it had made this plan."""
         if not self._settings.learn:
-            self._plan = plan
+            self._in_force.plan = self._in_force.own = plan
             self._rates.restore(memory)
 
     def record(self, sample: BatchSample) -> None:
         """Learn from a batch that has run, and let the shedder prepare for the next."""
-        obeyed = self._plan if self._settings.obeyed else Plan()
+        obeyed = self._in_force.plan if self._settings.obeyed else Plan()
         self._learned.groups(self._groups, obeyed, sample)
         keeps = self._learned.kept_shares(obeyed, sample)
         self._trust.record(obeyed, sample, self.costs.expected_rows(sample.rows_in, keeps))
         if any(sample.rows_in.values()):
-            believed = self._learned.record(sample, keeps, learn=self._settings.learn)
-            if believed and not self._fates:  # a window that is kept whole may take longer than batches beside it
+            worked = work_shares(obeyed.drops, keeps)
+            believed = self._learned.record(sample, keeps, worked, learn=self._settings.learn)
+            if (
+                believed and not self._in_force.fates
+            ):  # a window that is kept whole may take longer than batches beside it
                 self._detector.confirm(measured_us=1000 * sample.duration_ms, budget_us=self._settings.budget_us)
         if self._settings.shedding:
             self._shedder.observe(sample)
@@ -265,7 +265,8 @@ class Controller:
 
     @property
     def _known(self) -> Estimates:
-        return Estimates(self._graph, self._settings, self.profile, self.rows_per_s, self._learned.belief.patience)
+        patience = self._learned.belief.patience
+        return Estimates(self._graph, self._settings, self.profile, self.rows_per_s, patience, self._now_ms)
 
     def _context(
         self, rows: Mapping[str, int], fresh: Fresh | None, marks: BatchMarks | None, unread: Unread
@@ -277,7 +278,7 @@ class Controller:
             unread,
             fresh,
             marks,
-            self._fates,
+            self._in_force.fates,
             with_masses(self._named, self._groups),
             self._shedder.by_value,
             self._probes,

@@ -93,6 +93,8 @@ class PlanRequest:
         judgement = self.known.judge(self.detector, problem, self.queues)
         needed_us = judgement.excess_us
         if self.held or not settings.shedding or not judgement.overloaded or needed_us <= 0:
+            if self.shedder.every_batch and settings.shedding and not self.held:
+                return self._beside_budget(problem, judgement.reason)
             first = math.isinf(self.known.patience)  # no batch has run with these costs: they predict nothing yet
             return self._nothing(problem, self.held or (NOT_BELIEVED if first else judgement.reason))
         allowed = self.known.allowance(problem.coefficients)
@@ -115,6 +117,13 @@ class PlanRequest:
             infeasible = not_enough(asked.left, held).reason if over_budget_us(asked.left, held) else None
         needed = replace(asked, problem=problem.with_budget(problem.load_us - needed_us))
         return replace(found, plan=plan, context=needed, infeasible=infeasible, steps=steps)
+
+    def _beside_budget(self, problem: Problem, reason: str) -> Decided:
+        """The batch fits its budget: what a shedder drops for the sake of another goal."""
+        fits = replace(self.context, problem=problem.with_budget(max(problem.load_us, problem.budget_us)), fresh=None)
+        found = self.shedder.plan(fits.problem)
+        plan = found if isinstance(found, Plan) else found.best
+        return Decided(plan if plan.drops else nothing_shed(self.known.graph, reason), fits)
 
     def _nothing(self, problem: Problem, reason: str, infeasible: str | None = None) -> Decided:
         """Nothing is to be saved, so nothing is shed."""
@@ -158,7 +167,7 @@ class PlanRequest:
 
     def _answer(self, problem: Problem) -> tuple[Plan | Infeasible, bool]:
         """What the shedder says, and whether the plan in force stays."""
-        if not self.may_stay:
+        if not self.may_stay or self.shedder.every_batch:
             return self.shedder.plan(problem), False
         needed_us = problem.load_us - problem.budget_us
         same = claimed(problem, self.in_force.drops, self.in_force.reason)

@@ -67,47 +67,105 @@ class Experiment:
 
 
 EXPERIMENTS = (
-    Experiment("overhead", "overhead", "ours", "throughput of a network, nothing shed, over plain Spark"),
-    Experiment("fixed-cost", "fixed_cost", "ours", "nearly empty batches: what a trigger takes, beside plain Spark"),
-    Experiment("many-outputs", "many_outputs", "ours", "thirty small outputs of one source over one output"),
-    Experiment("native", "native", "ours", "windowed aggregates, nothing shed, over native Structured Streaming"),
-    Experiment("keys", "keys", "ours", "windows by a thousand to a million keys: time per row, memory"),
-    Experiment("estimate", "estimate", "ours", "windows estimated from 10 to 80 % of their rows, against the truth"),
-    Experiment("drift", "drift", "ours", "values that drift, jump and were never seen: shares planned and delivered"),
+    Experiment("overhead", "speed.overhead", "ours", "throughput of a network, nothing shed, over plain Spark"),
     Experiment(
-        "overload", "overload", "thesis 3.1", "three times the capacity for a minute, with and without shedding"
+        "fixed-cost", "speed.fixed_cost", "ours", "nearly empty batches: what a trigger takes, beside plain Spark"
     ),
-    Experiment("burst", "burst", "thesis 3.2", "ten times the capacity for five seconds"),
-    Experiment("fig-3-18", "fig_3_18", "thesis 3.9", "the battalion on Spark: value utility lost by three algorithms"),
-    Experiment("exact-gap", "exact_gap", "ours", "utility of the road map over the optimum, and its time"),
-    Experiment("stale", "stale", "ours", "after a stall: how soon results are fresh again, old data going first"),
-    Experiment("parity", "parity", "ours", "one scenario in the simulator and on Spark"),
-    Experiment("planning", "planning", "thesis 3.5", "road map, look-up and control tick on a large network"),
+    Experiment("many-outputs", "speed.many_outputs", "ours", "thirty small outputs of one source over one output"),
+    Experiment("calibration", "speed.calibration", "ours", "costs measured beside the stream: delay, work, spread"),
+    Experiment("native", "speed.native", "ours", "windowed aggregates, nothing shed, over native Structured Streaming"),
+    Experiment("keys", "speed.keys", "ours", "windows by a thousand to a million keys: time per row, memory"),
     Experiment(
-        "fig-3-11", "fig_3_11", "thesis 3.8.2", "simulation: tuple utility lost, six shedders over the input rate"
+        "estimate", "windows.estimate", "ours", "windows estimated from 10 to 80 % of their rows, against the truth"
     ),
     Experiment(
-        "fig-3-12", "fig_3_12", "thesis 3.8.2", "simulation: value utility lost, six shedders over the input rate"
+        "drift", "overloads.drift", "ours", "values that drift, jump and were never seen: shares planned and delivered"
     ),
     Experiment(
-        "fig-3-13", "fig_3_13", "thesis 3.8.3", "simulation: value utility lost by chance over by value, by skew"
+        "overload",
+        "overloads.overload",
+        "thesis 3.1",
+        "three times the capacity for a minute, with and without shedding",
+    ),
+    Experiment("burst", "overloads.burst", "thesis 3.2", "ten times the capacity for five seconds"),
+    Experiment(
+        "fig-3-18", "road_map.fig_3_18", "thesis 3.9", "the battalion on Spark: value utility lost by three algorithms"
+    ),
+    Experiment("exact-gap", "road_map.exact_gap", "ours", "utility of the road map over the optimum, and its time"),
+    Experiment(
+        "stale", "overloads.stale", "ours", "after a stall: how soon results are fresh again, old data going first"
+    ),
+    Experiment("parity", "overloads.parity", "ours", "one scenario in the simulator and on Spark"),
+    Experiment("planning", "speed.planning", "thesis 3.5", "road map, look-up and control tick on a large network"),
+    Experiment(
+        "fig-3-11",
+        "road_map.fig_3_11",
+        "thesis 3.8.2",
+        "simulation: tuple utility lost, six shedders over the input rate",
     ),
     Experiment(
-        "fig-3-14", "fig_3_14", "thesis 3.8.4", "simulation: 20 queries behind one operator, inputs against splits"
+        "fig-3-12",
+        "road_map.fig_3_12",
+        "thesis 3.8.2",
+        "simulation: value utility lost, six shedders over the input rate",
     ),
-    Experiment("fig-4-8", "fig_4_8", "thesis 4.11.2", "nested aggregates: drop rate over excess load by place"),
-    Experiment("fig-4-10", "fig_4_10", "thesis 4.11.2", "fan-out: drop rate over excess load by place"),
-    Experiment("fig-4-11", "fig_4_11", "thesis 4.11.3", "effect of the window's size, beside the estimate of 4.9.2"),
-    Experiment("fig-4-12", "fig_4_12", "thesis 4.11.3", "effect of the window's slide, beside the estimate of 4.9.2"),
-    Experiment("table-4-4", "table_4_4", "thesis 4.11.4", "throughput with a window drop that drops nothing over none"),
-    Experiment("recovery", "recovery", "ours", "killed a hundred times: nothing lost, doubled or wrong, plans alike"),
-    Experiment("soak", "soak", "ours", "thousands of tiny batches: files, memory, batch and restart time stay flat"),
     Experiment(
-        "kafka-lag", "kafka_lag", "Stream Economics 5.8", "Kafka's lag as injection rises past capacity, beside Spark's"
+        "fig-3-13",
+        "road_map.fig_3_13",
+        "thesis 3.8.3",
+        "simulation: value utility lost by chance over by value, by skew",
     ),
-    Experiment("kafka-rate", "kafka_rate", "Stream Economics 5.7", "the arrival rate, estimated and true"),
-    Experiment("kafka-late-parse", "kafka_late_parse", "DISSP 5.4", "dropping before parsing over dropping after"),
-    Experiment("kafka-faults", "kafka_faults", "ours", "broker, partition, topic and retention faults: nothing lost"),
+    Experiment(
+        "fig-3-14",
+        "road_map.fig_3_14",
+        "thesis 3.8.4",
+        "simulation: 20 queries behind one operator, inputs against splits",
+    ),
+    Experiment("fig-4-8", "windows.fig_4_8", "thesis 4.11.2", "nested aggregates: drop rate over excess load by place"),
+    Experiment("fig-4-10", "windows.fig_4_10", "thesis 4.11.2", "fan-out: drop rate over excess load by place"),
+    Experiment(
+        "fig-4-11", "windows.fig_4_11", "thesis 4.11.3", "effect of the window's size, beside the estimate of 4.9.2"
+    ),
+    Experiment(
+        "fig-4-12", "windows.fig_4_12", "thesis 4.11.3", "effect of the window's slide, beside the estimate of 4.9.2"
+    ),
+    Experiment(
+        "table-4-4", "windows.table_4_4", "thesis 4.11.4", "throughput with a window drop that drops nothing over none"
+    ),
+    Experiment(
+        "las-fig-3", "las.fig_3", "LAS 4", "simulation: latency as the stream unfolds, three ways to know costs"
+    ),
+    Experiment(
+        "las", "las.on_spark", "LAS 4", "Python work of different length by key, twice the capacity: three shedders"
+    ),
+    Experiment("las-shift", "las.shift", "LAS 3.1", "simulation: costs are swapped in mid-stream and learned again"),
+    Experiment("sketch", "las.sketch", "LAS 3.1", "updates and look-ups of the cost sketch beside Apache DataSketches"),
+    Experiment("table-5-1", "nodes.table_5_1", "thesis 5.1", "planning: two nodes, plans 0 to 4 and the optimum"),
+    Experiment("table-5-4", "nodes.table_5_4", "thesis 5.5", "planning: three feasible input tables, row by row"),
+    Experiment(
+        "fig-5-12", "nodes.fig_5_12", "thesis 5.7.2", "planning: Solver, Solver-W and C-FIT over load imbalance"
+    ),
+    Experiment("fig-5-13", "nodes.fig_5_13", "thesis 5.7.2", "planning: Solver-W over workload and provision level"),
+    Experiment("fig-5-15", "nodes.fig_5_15", "thesis 5.7.2", "planning: Solver and C-FIT over operator fan-out"),
+    Experiment("fig-5-16", "nodes.fig_5_16", "thesis 5.7.2", "planning: 2, 4 and 8 inputs, time and convergence"),
+    Experiment("table-5-5", "nodes.table_5_5", "thesis 5.7.2", "planning: entries of tables for 2, 4 and 8 inputs"),
+    Experiment("fig-5-17", "nodes.fig_5_17", "thesis 5.7.2", "planning: what D-FIT sends, after changes too"),
+    Experiment("per-tick", "nodes.per_tick", "ours", "planning: the program of every tick against plans in advance"),
+    Experiment(
+        "distributed", "nodes.distributed", "ours", "simulation: nodes coordinated and by themselves, with losses"
+    ),
+    Experiment(
+        "recovery", "lasting.recovery", "ours", "killed a hundred times: nothing lost, doubled or wrong, plans alike"
+    ),
+    Experiment(
+        "soak", "lasting.soak", "ours", "thousands of tiny batches: files, memory, batch and restart time stay flat"
+    ),
+    Experiment(
+        "kafka-lag", "kafka.lag", "Stream Economics 5.8", "Kafka's lag as injection rises past capacity, beside Spark's"
+    ),
+    Experiment("kafka-rate", "kafka.rate", "Stream Economics 5.7", "the arrival rate, estimated and true"),
+    Experiment("kafka-late-parse", "kafka.late_parse", "DISSP 5.4", "dropping before parsing over dropping after"),
+    Experiment("kafka-faults", "kafka.faults", "ours", "broker, partition, topic and retention faults: nothing lost"),
 )
 
 

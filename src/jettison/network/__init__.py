@@ -1,13 +1,19 @@
-"""WHAT is declared: operators, quality of service, the graph, its YAML and its pictures. No Spark here."""
+"""WHAT is declared: operators, quality of service, the graph and its pictures. No Spark here.
+
+In come the calls of a user, or what `spec/` reads from a file. Out goes a `Graph`: frozen, checked, plain data, which
+every other room reads and none changes.
+"""
 
 from jettison.network.arc import arc_head, arc_name
 from jettison.network.declare import Network, Stream
 from jettison.network.graph import Graph
+from jettison.network.nodes.placement import Node, Placement
 from jettison.network.operators import (
     Aggregate,
     Apply,
     CountAggregate,
     Join,
+    Map,
     Operator,
     Output,
     Select,
@@ -30,9 +36,12 @@ __all__ = [
     "CountSpec",
     "Graph",
     "Join",
+    "Map",
     "Network",
+    "Node",
     "Operator",
     "Output",
+    "Placement",
     "QoS",
     "Select",
     "Source",

@@ -13,14 +13,17 @@ from jettison.network.columns.expressions import Expression
 from jettison.network.columns.schema import parse_schema
 from jettison.network.columns.words import meant
 from jettison.network.durations import duration_ms
+from jettison.network.ended import Ended
 from jettison.network.graph import Graph
 from jettison.network.identity.lineage_hash import renamed
 from jettison.network.kafka import Kafka
+from jettison.network.nodes.placement import Node, Placement
 from jettison.network.operators import (
     Aggregate,
     Apply,
     CountAggregate,
     Join,
+    Map,
     Operator,
     Output,
     Select,
@@ -44,7 +47,6 @@ _IN_SPARK = {
     "groupBy": "use window(size, by=...).agg(...)",
     "agg": "use window(size, by=...).agg(...)",
     "groupby": "use window(size, by=...).agg(...)",
-    "map": "use apply",
     "transform": "use apply",
     "unionByName": "use union",
     "withWatermark": "say event_time= at the source and delay= at the window",
@@ -117,6 +119,17 @@ class Network:
                 f"network {self.name!r} has no stream {name!r}. Operators here: {', '.join(self.graph.by_name)}."
             )
         return Stream(self, name)
+
+    @checked_call("net.place")
+    def place(self, *nodes: Node) -> None:
+        """Say which node runs which operator, once all operators are declared.
+
+        Sources and outputs that no node names run beside the operator that reads them, or that they read.
+        """
+        for node in nodes:
+            if not isinstance(node, Node):
+                raise NetworkError(f"net.place: {node!r} is no node: give jt.Node('parse', ['trips', 'paid'], 1.0).")
+        self.graph = replace(self.graph, placement=Placement(nodes))
 
     def _add(self, operator: Operator) -> Stream:
         self.graph = replace(self.graph, operators=(*self.graph.operators, operator))
@@ -247,8 +260,7 @@ class Stream:
             joined = StreamJoin(name, (self.name, other.name), columns, within_ms, how, delay_ms)
             return self._network._add_keeping(joined, given)
         if within is not None or delay is not None:
-            word = "within" if within is not None else "delay"
-            raise NetworkError(f"join {name!r}: a static table has no event times: leave {word!r} out.")
+            raise NetworkError(f"join {name!r}: a static table has no event times: leave 'within' and 'delay' out.")
         return self._network._add(Join(name, (self.name,), other, columns, how))
 
     @checked_call("stream.window")
@@ -280,6 +292,24 @@ class Stream:
         declared = None if columns is None else names_of(f"apply {name!r}", "columns", columns)
         return self._network._add(Apply(name, (self.name,), function, declared))
 
+    @checked_call("stream.map")
+    def map(
+        self,
+        function: Callable[..., Any] | str,
+        *,
+        key: str | Sequence[str],
+        schema: str,
+        rows: bool = False,
+        limit: str = "1 minute",
+        name: str | None = None,
+    ) -> Stream:
+        """Add the columns of `schema`, computed of each row by a Python function that is timed by `key` (see `Map`)."""
+        name = self._network._name("map", name)
+        element = f"map {name!r}"
+        check_text(element, "schema", schema, "'score double'")
+        keys, most_ms = names_of(element, "key", key), duration_ms(limit, f"{element}: limit")
+        return self._network._add(Map(name, (self.name,), function, keys, parse_schema(schema, element), rows, most_ms))
+
     @checked_call("stream.output")
     def output(self, name: str, *, qos: QoS | None = None, quality: bool = False) -> Ended:
         """End the stream here: results leave under this name, worth what `qos` says."""
@@ -298,30 +328,6 @@ class Stream:
                 f"{kind} {name!r}: stream {other.name!r} belongs to another network ({other._network.name!r}): "
                 f"declare it in this one ({self._network.name!r}) too."
             )
-
-
-class Ended:
-    """The end of a stream: an output, behind which nothing can be declared.
-
-    >>> ended = Network("n").source("s", "a int").output("o")
-    >>> ended.where("a > 0")
-    Traceback (most recent call last):
-    jettison.errors.UnknownNameError: output 'o' ends its stream: declare 'where' on stream 's', before the output.
-    """
-
-    def __init__(self, name: str, stream: str) -> None:
-        self.name = name
-        self._stream = stream
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name == "name":  # not there yet, while it is copied
-            raise AttributeError(f"'Ended' object has no attribute {name!r}")
-        raise UnknownNameError(
-            f"output {self.name!r} ends its stream: declare {name!r} on stream {self._stream!r}, before the output."
-        )
-
-    def __repr__(self) -> str:
-        return f"<output {self.name!r} of stream {self._stream!r}>"
 
 
 class Windowed:

@@ -21,6 +21,7 @@ from jettison.network.columns.operator_columns import operator_columns
 from jettison.network.columns.schema import as_ddl
 from jettison.network.kafka import Kafka
 from jettison.network.names import named_apart
+from jettison.network.nodes.placement import Placement, placed
 from jettison.network.operators import (
     Aggregate,
     CountAggregate,
@@ -38,6 +39,7 @@ from jettison.network.windows.estimates import interval_names
 
 if TYPE_CHECKING:
     from jettison.network.columns.value_tracks import Tracks
+    from jettison.network.nodes.fragments import Fragment
 
 
 @checked_init("jt.Graph")
@@ -56,6 +58,8 @@ class Graph:
     operators: tuple[Operator, ...]
     together: Mapping[str, str] = field(default_factory=dict, compare=False)
     """By aggregate, the folder of a checkpoint that has its slices: those in one folder go on to share them."""
+    placement: Placement | None = None
+    """Which node runs which operator; None where one application runs all of them."""
 
     def __post_init__(self) -> None:
         check_text("network", "name", self.name, "'taxi'")
@@ -74,6 +78,8 @@ class Graph:
                 if isinstance(seen[tail], Output):
                     raise NetworkError(f"{kind_of(operator)} {operator.name!r} reads output {tail!r}: an output ends.")
         object.__setattr__(self, "operators", marked(_topological(self.name, operators)))
+        if self.placement is not None:
+            object.__setattr__(self, "placement", placed(self.name, self.operators, self.placement.nodes))
         _ = self.columns
         if any(isinstance(operator, Output) and operator.qos.value is not None for operator in self.operators):
             _ = self.tracks
@@ -96,6 +102,12 @@ class Graph:
                 for each in self.operators
             ),
         )
+
+    def fragment(self, node: str) -> Fragment:
+        """The part of the network that a node runs, as a network of its own."""
+        from jettison.network.nodes.fragments import fragment  # a fragment knows graphs
+
+        return fragment(self, node)
 
     @cached_property
     def by_name(self) -> dict[str, Operator]:

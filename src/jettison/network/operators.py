@@ -271,6 +271,45 @@ class Apply:
 
 
 @dataclass(frozen=True)
+class Map:
+    """A Python function of one row that adds columns, timed row by row: what it takes may depend on the row's `key`.
+
+    `schema` has the columns that it adds, or puts in the place of others of the same name. The function gets a row as a
+    mapping and returns a mapping, or a tuple in that order. With `rows` it gets many rows at once, as a pandas
+    DataFrame, and returns a DataFrame with as many; where it says that it takes a `pyarrow.Table`, it gets one.
+    `function` may be an import path, "module:function". A call that takes longer than `limit_ms` is ended, and its rows
+    are rejected.
+    """
+
+    name: str
+    inputs: tuple[str, ...]
+    function: Callable[..., Any] | str
+    key: tuple[str, ...]
+    schema: tuple[Column, ...]
+    rows: bool = False
+    limit_ms: float = 60_000.0
+
+    def __post_init__(self) -> None:
+        element = f"map {self.name!r}"
+        if isinstance(self.function, str) and not all(self.function.partition(":")):
+            raise NetworkError(f"{element}: {self.function!r} is not of the form 'module:function'.")
+        if not isinstance(self.function, str) and not callable(self.function):
+            raise NetworkError(f"{element}: {self.function!r} cannot be called.")
+        if not self.key:
+            raise NetworkError(f"{element}: name at least one column in `key`: what its cost may depend on.")
+        if len({column.lower() for column in self.key}) < len(self.key):
+            raise NetworkError(f"{element}: key names a column twice ({', '.join(self.key)}): leave one of them out.")
+        if not isinstance(self.rows, bool):
+            raise NetworkError(f"{element}: rows is {self.rows!r}: say True for a function of many rows, or False.")
+        check_names(element, self.adds)
+
+    @property
+    def adds(self) -> tuple[str, ...]:
+        """The columns that the function gives."""
+        return tuple(name for name, _ in self.schema)
+
+
+@dataclass(frozen=True)
 class Output:
     """Where results leave, with what they are worth. `quality=True` adds `_kept` and `_batch` to every row."""
 
@@ -281,7 +320,18 @@ class Output:
 
 
 Operator = (
-    Source | Where | Select | WithColumns | Union | Join | StreamJoin | Aggregate | CountAggregate | Apply | Output
+    Source
+    | Where
+    | Select
+    | WithColumns
+    | Union
+    | Join
+    | StreamJoin
+    | Aggregate
+    | CountAggregate
+    | Apply
+    | Map
+    | Output
 )
 
 

@@ -51,6 +51,9 @@ class QoS:
     `min_accuracy` is a floor: the share of source rows (0 to 1) that must be processed for this output, however large
     an overload is. Of windows it is the share that must come. A floor wins over the budget (`plan.floors`).
 
+    `latency_goal` is how long a tuple may wait for operators that are timed (`stream.map`), such as "2 seconds": the
+    shedder "las" drops tuples while that is exceeded, also where a batch fits its budget.
+
     >>> qos = QoS(loss=[(100, 1.0), (50, 0.8), (0, 0.0)], priority=2)
     >>> qos.utility(1.0), qos.utility(0.75), qos.utility(0.25)
     (1.0, 0.9, 0.4)
@@ -69,6 +72,7 @@ class QoS:
     on_loss: str = "subset"
     gaps: Mapping[str, Mapping[Any, int]] | None = None
     min_accuracy: float = 0.0
+    latency_goal: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "loss", _points(self.loss))
@@ -105,6 +109,8 @@ class QoS:
         object.__setattr__(self, "latency", _ages(self.latency))
         if self.stale is not None:
             duration_ms(self.stale, "QoS stale")
+        if self.latency_goal is not None:
+            duration_ms(self.latency_goal, "QoS latency_goal")
         number = isinstance(self.priority, int | float) and not isinstance(self.priority, bool)
         if not (number and math.isfinite(self.priority) and self.priority > 0):
             raise NetworkError(f"QoS priority is {self.priority!r}: give a number above 0 (1 is the usual weight).")
@@ -138,6 +144,15 @@ class QoS:
         if self.stale is not None:
             return duration_ms(self.stale, "QoS stale") / 1000
         return next((float(age) for age, utility in self.latency if utility <= 0.0), None)
+
+    @property
+    def latency_goal_us(self) -> float | None:
+        """The goal in microseconds.
+
+        >>> QoS(latency_goal="2 seconds").latency_goal_us
+        2000000.0
+        """
+        return None if self.latency_goal is None else 1000.0 * duration_ms(self.latency_goal, "QoS latency_goal")
 
     def latency_utility(self, age_s: float) -> float:
         """What is left of a row's utility at this age."""

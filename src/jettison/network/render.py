@@ -15,6 +15,7 @@ from jettison.network.operators import (
     Apply,
     CountAggregate,
     Join,
+    Map,
     Operator,
     Output,
     Select,
@@ -60,8 +61,10 @@ def describe(operator: Operator) -> str:
         detail = f"{streams} on {', '.join(operator.on)} within {duration_text(operator.within_ms)}{delay}"
     elif isinstance(operator, Aggregate | CountAggregate):
         detail = f"{_windows(operator)}: {', '.join(f'{name} = {call}' for name, call in operator.aggregates)}"
-    elif isinstance(operator, Apply):
+    elif isinstance(operator, Apply | Map):
         detail = operator.function if isinstance(operator.function, str) else _function_name(operator.function)
+        if isinstance(operator, Map):
+            detail += f" by {', '.join(operator.key)}: {as_ddl(operator.schema)}"
     else:
         words = [] if operator.qos.priority == 1 else [f"priority {operator.qos.priority:g}"]
         words += [f"min_accuracy {operator.qos.min_accuracy:g}"] if operator.qos.min_accuracy > 0 else []
@@ -81,7 +84,14 @@ def _windows(aggregate: Aggregate | CountAggregate) -> str:
 
 
 def as_text(graph: Graph, operator_notes: Notes | None = None, arc_notes: Notes | None = None) -> str:
-    """Indented text, sources first. An operator that reads several streams is drawn once, below the last of them."""
+    """Indented text, sources first. An operator that reads several streams is drawn once, below the last of them.
+
+    Of several nodes each is a box around its operators (`network.nodes.boxes`).
+    """
+    if graph.placement is not None:
+        from jettison.network.nodes.boxes import as_boxes  # boxes are made of texts
+
+        return as_boxes(graph, operator_notes, arc_notes)
     on_operator, on_arc = operator_notes or {}, arc_notes or {}
     lines = [f"network {_line(graph.name)}"]
     unseen = {operator.name: len(operator.inputs) for operator in graph.operators}
@@ -113,6 +123,12 @@ def as_mermaid(graph: Graph, operator_notes: Notes | None = None, arc_notes: Not
     on_operator, on_arc = operator_notes or {}, arc_notes or {}
     ids = _mermaid_ids(graph)
     lines = ["flowchart LR"]
+    placement = graph.placement
+    for node in placement.nodes if placement is not None else ():
+        note = on_operator.get(node.name, f"capacity {node.capacity:g}")
+        lines.append(f'  subgraph node_{_word(node.name)}["{_escaped(f"{node.name}: {note}")}"]')
+        lines += [f"    {ids[name]}" for name in node.operators]
+        lines.append("  end")
     for operator in graph.operators:
         name = operator.name
         parts = [name, describe(operator), *([on_operator[name]] if name in on_operator else [])]
@@ -144,6 +160,10 @@ def _mermaid_ids(graph: Graph) -> dict[str, str]:
             ids[name] = chosen
             taken.add(chosen)
     return ids
+
+
+def _word(name: str) -> str:
+    return re.sub(r"\W", "_", name)
 
 
 def _arc_label(note: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from jettison.network.columns.expressions import multiplies
 from jettison.network.graph import Graph
-from jettison.network.operators import Output, Select, Source, Union, Where, WithColumns, computed
+from jettison.network.operators import Map, Output, Select, Source, Union, Where, WithColumns, computed
 
 
 def most_rows_of(
@@ -25,7 +25,7 @@ def most_rows_of(
     operator = graph.by_name[name]
     if isinstance(operator, Source):
         return rows.get(name)
-    if isinstance(operator, Where | Select | WithColumns | Union | Output):
+    if isinstance(operator, Where | Select | WithColumns | Map | Union | Output):
         if any(map(multiplies, computed(operator))):
             return None
         inputs = [most_rows_of(graph, tail, rows, results) for tail in operator.inputs]

@@ -9,9 +9,11 @@ from collections.abc import Iterator
 
 from jettison.errors import NetworkError
 from jettison.network.columns.expressions import Expression, aggregates_in, syntax_fault
+from jettison.network.columns.spark_functions import spark_functions, unknown_functions
+from jettison.network.columns.words import meant
 from jettison.network.graph import Graph
 from jettison.network.import_paths import imported
-from jettison.network.operators import Aggregate, Apply, CountAggregate, Operator, Where, computed, kind_of
+from jettison.network.operators import Aggregate, Apply, CountAggregate, Map, Operator, Where, computed, kind_of
 from jettison.network.windows.aggregates import parse_call
 from jettison.network.windows.user_aggregates import Own, with_functions
 
@@ -31,11 +33,22 @@ def check_sql(graph: Graph) -> None:
             )
 
 
+def unknown_function_notes(graph: Graph) -> list[str]:
+    """A sentence for every function that Spark does not have. No fault: functions may be registered before a run."""
+    return [
+        f"{kind_of(operator)} {operator.name!r} calls {name!r}, which Spark does not have"
+        f"{meant(name, sorted(spark_functions()))}: register it before the run, or the start is refused."
+        for operator in graph.operators
+        for expression in _expressions(operator)
+        for name in unknown_functions(expression)
+    ]
+
+
 def check_imports(graph: Graph) -> None:
     """Raise for the first function that its path does not lead to, or that takes other values than it will get."""
     for operator in graph.operators:
-        if isinstance(operator, Apply) and isinstance(operator.function, str):
-            imported(f"apply {operator.name!r}", operator.function)
+        if isinstance(operator, Apply | Map) and isinstance(operator.function, str):
+            imported(f"{kind_of(operator)} {operator.name!r}", operator.function)
         if isinstance(operator, Aggregate | CountAggregate):
             for name, call in operator.aggregates:
                 if isinstance(call, Own):

@@ -18,8 +18,9 @@ class Costs:
     Parameters
     ----------
     profile
-        Costs as known from elsewhere; by default they are measured on the first batch of some size. Measured costs are
-        on trial: nothing is shed before a batch has run with them, and they count in full after two or three.
+        Costs as known from elsewhere; by default they are measured beside the stream, on a sample of the first batch of
+        some size. Measured costs are on trial: nothing is shed before a batch has confirmed them, and they count in
+        full after two or three. Batches that ran before they were known count too.
     learn
         Refine costs while running. False keeps those of the profile: the same rows, in the same batches, then get the
         same plans, whatever the clock says. Only `stale` still follows the clock.

@@ -12,7 +12,10 @@ import numpy.typing as npt
 from jettison.errors import PlanError
 from jettison.network.arc import Arc
 from jettison.network.graph import Graph
-from jettison.plan.drops.kind import PassShare, pass_shares
+from jettison.network.operators import Map
+from jettison.plan.drops.cost_bound import CostBound
+from jettison.plan.drops.kind import Drop, PassShare, pass_shares
+from jettison.plan.drops.latency_rule import LatencyRule
 from jettison.plan.drops.semantic import Semantic
 from jettison.plan.floors import below_floor, floors
 from jettison.plan.placement.key_checks import check_keys
@@ -62,6 +65,9 @@ def planned_load_us(problem: Problem, plan: Plan, kept: Mapping[str, float] | No
     if kept is None:
         kept = _totals(problem, plan)
     work = sum(kept[arc] * cost_us for arc, cost_us in _costs(problem))
+    for arc, drop in plan.drops.items():
+        if isinstance(drop, CostBound):  # those that pass are cheaper than the mean
+            work += kept[arc] * problem.profile.cost(drop.operator) * (drop.cost_factor - 1.0)
     judged, places = 0.0, drop_arcs(problem.graph)
     for arc, drop in plan.drops.items():
         if drop.judges == "window" and (drop.keep >= 1.0 or arc not in places):
@@ -131,6 +137,14 @@ def sums(problem: Problem, plan: Plan) -> tuple[dict[str, float], dict[str, floa
     return delivered, worth, planned_load_us(problem, plan, {arc: float(flow.sum()) for arc, flow in kept.items()})
 
 
+def offered_rows(problem: Problem) -> dict[str, float]:
+    """Tuples that would come to each output if nothing were dropped."""
+    whole = _whole_flows(problem)
+    return {
+        output.name: float(whole[problem.graph.arcs_into(output.name)[0]].sum()) for output in problem.graph.outputs
+    }
+
+
 def _share(part: float, full: float) -> float:
     return part / full if full > 0 else 1.0
 
@@ -163,7 +177,9 @@ def certify(problem: Problem, plan: Plan, *, within_budget: bool = True, beside:
     The rules:
 
     - drops stand only at inputs and splits, those by window where needs change, and judge by what is there;
-    - nothing is dropped while the load is within the budget, but windows that were decided earlier;
+    - a drop by cost stands in front of the timed operator that it names, and judges by its key;
+    - nothing is dropped while the load is within the budget, but windows that were decided earlier, and what a goal for
+      latency asks for;
     - with the drops the load is within the budget, unless `within_budget` is False: the plan of an infeasible problem,
       or one that gives something back on purpose (a probe, a schedule that expires, drops by value not trusted);
     - no drop takes an output below its floor, stale and unread tuples included;
@@ -175,6 +191,11 @@ def certify(problem: Problem, plan: Plan, *, within_budget: bool = True, beside:
     for arc in plan.drops:
         if plan.drops[arc].judges == "window" and arc in problem.coefficients:
             continue  # those stand where needs change
+        drop = plan.drops[arc]
+        if isinstance(drop, CostBound):
+            _check_cost_bound(problem, arc, drop)
+            _check_judged(problem, plan, arc)
+            continue
         if arc not in allowed:
             raise PlanError(f"a drop stands on arc {arc!r}; allowed are inputs and splits: {', '.join(allowed)}.")
         _check_judged(problem, plan, arc)
@@ -182,7 +203,8 @@ def certify(problem: Problem, plan: Plan, *, within_budget: bool = True, beside:
     check_fates(problem.graph, plan)
     _check_floors(problem, plan, beside)
     slack_us = _TOLERANCE * max(1.0, problem.load_us)
-    dropping = [arc for arc, drop in plan.drops.items() if drop.keep < 1.0 or _takes(drop.passes)]
+    budgeted = {arc: drop for arc, drop in plan.drops.items() if not _has_goal(drop)}
+    dropping = [arc for arc, drop in budgeted.items() if drop.keep < 1.0 or _takes(drop.passes)]
     if (dropping or plan.stale) and problem.load_us <= problem.budget_us - slack_us:
         raise PlanError(
             f"the load of {problem.load_us:.0f} us is within the budget of {problem.budget_us:.0f} us, "
@@ -194,6 +216,21 @@ def certify(problem: Problem, plan: Plan, *, within_budget: bool = True, beside:
 def _takes(passes: PassShare) -> bool:
     """Whether anything is to go."""
     return min(passes) < 1.0 if isinstance(passes, tuple) else passes < 1.0
+
+
+def _has_goal(drop: Drop) -> bool:
+    """Whether a drop has a goal beside the budget."""
+    return isinstance(drop, CostBound) and (isinstance(drop.rule, LatencyRule) or drop.rule.goal_us is not None)
+
+
+def _check_cost_bound(problem: Problem, arc: str, drop: CostBound) -> None:
+    """A drop by cost stands in front of its operator, which is timed by the same key."""
+    operator = problem.graph.by_name.get(drop.operator)
+    if not isinstance(operator, Map) or arc not in problem.graph.arcs_into(drop.operator):
+        raise PlanError(f"the drop by cost on arc {arc!r} does not stand in front of a map called {drop.operator!r}.")
+    if operator.key != drop.columns:
+        key = ", ".join(operator.key)
+        raise PlanError(f"the drop on arc {arc!r} judges by {', '.join(drop.columns)}; map {drop.operator!r} by {key}.")
 
 
 def _check_judged(problem: Problem, plan: Plan, arc: str) -> None:

@@ -48,11 +48,14 @@ _LEAST_MISSED_ROWS = 0.5
 class Delivered:
     """Of one output in one batch: the share of its tuples, the share of their worth, and how much this batch weighs:
     the rows that would have come to the output; where it gets windows that may be dropped whole, windows that closed;
-    of other results, and of pairs, the source tuples that arrived."""
+    of other results, and of pairs, the source tuples that arrived. A row that was dropped because it was too old is
+    lost, as is one that is delivered too late (`statistics.worth.timely_share`). `expected` are the rows that would
+    have come by the profile, results where there are windows."""
 
     share: float
     worth: float
     weight: float
+    expected: float = 0.0
 
 
 def delivered(graph: Graph, plan: Plan, sample: BatchSample, profile: Profile | None = None) -> dict[str, Delivered]:
@@ -65,7 +68,7 @@ def delivered(graph: Graph, plan: Plan, sample: BatchSample, profile: Profile | 
     >>> net = Network("one"); _ = net.source("s", "x int").where("x > 0", name="w").output("o")
     >>> sample = BatchSample(0, 0.0, 1000.0, 900.0, {"s": 100}, arcs={"s": (100, 48)})
     >>> delivered(net.graph, Plan({"s": Random(0.5)}, delivered={"o": 0.5}), sample)
-    {'o': Delivered(share=0.48, worth=0.48, weight=100.0)}
+    {'o': Delivered(share=0.48, worth=0.48, weight=100.0, expected=100.0)}
     """
     known = profile or Profile({}, {})
     arrived = {
@@ -74,7 +77,7 @@ def delivered(graph: Graph, plan: Plan, sample: BatchSample, profile: Profile | 
     rows = {name: max(count, _LEAST_ROWS) for name, count in arrived.items()}
     whole = flows(graph, known, rows)
     all_kept = flows(graph, known, rows, _keeps(plan, sample, arrived))
-    worth_kept = flows(graph, known, rows, _keeps(plan, sample, arrived, wanted_only=True))
+    wanted_kept = flows(graph, known, rows, _keeps(plan, sample, arrived, wanted_only=True))
     by_value = counted_shares(graph, known, plan, sample) if _by_value(plan) and not sample.delivered else ({}, {})
     counted, counted_worth = {**by_value[0], **sample.delivered}, {**by_value[1], **sample.worth}
     windows = _windows_closed(graph, sample)
@@ -82,17 +85,31 @@ def delivered(graph: Graph, plan: Plan, sample: BatchSample, profile: Profile | 
     found = {}
     for output in graph.outputs:
         (arc,) = graph.arcs_into(output.name)
-        share, worth = (_ratio(each[arc], whole[arc]) for each in (all_kept, worth_kept))
+        share = worth = _ratio(all_kept[arc], whole[arc])
         if output.name in plan.worth and output.qos.value is not None:
             planned = plan.delivered.get(output.name, 1.0)
-            worth = min(1.0, plan.worth[output.name] * _ratio(share, planned, otherwise=1.0))
+            wanted = min(1.0, plan.worth[output.name] * _ratio(share, planned, otherwise=1.0))
+            worth = wanted * min(1.0, _ratio(all_kept[arc], wanted_kept[arc]))  # what was too old is lost too
         if output.name not in windows:
-            share, worth = counted.get(output.name, share), counted_worth.get(output.name, worth)
+            worth = counted_worth.get(output.name, worth if output.qos.value else counted.get(output.name, worth))
+            share = counted.get(output.name, share)
         tuples = sum(count for name, count in arrived.items() if output.name in below[name])
         if output.name not in windows and not waits_above(graph, output.name):
             tuples = _possible(sample, output.name, share, whole[arc] if tuples else 0.0)
-        found[output.name] = Delivered(share, worth, windows.get(output.name, tuples))
+        expected = _expected(graph, known, sample, output.name, whole[arc] if any(arrived.values()) else 0.0)
+        found[output.name] = Delivered(share, worth, windows.get(output.name, tuples), expected)
     return found
+
+
+def _expected(graph: Graph, profile: Profile, sample: BatchSample, output: str, by_profile: float) -> float:
+    """Rows that would have come to an output by the profile; one for each window that closed, where that does not know
+    how many results an aggregate has."""
+    unknown = [
+        each.name
+        for each in graph.aggregates
+        if each.name not in profile.selectivity and output in graph.outputs_below(each.name)
+    ]
+    return sum(sample.windows.get(name, (0.0, 0.0))[0] for name in unknown) if unknown else by_profile
 
 
 def _possible(sample: BatchSample, output: str, share: float, expected: float) -> float:

@@ -17,12 +17,16 @@ from jettison.statistics.spread import Spread, flows_by_value
 
 @dataclass(frozen=True)
 class Problem:
-    """`rows` enter at each source; processing them may take `budget_us`, fixed parts and reading included."""
+    """`rows` enter at each source; processing them may take `budget_us`, fixed parts and reading included.
+
+    `now_ms` is when that begins, in milliseconds since 1970, where it is known.
+    """
 
     graph: Graph
     profile: Profile
     rows: Mapping[str, float]
     budget_us: float
+    now_ms: float = 0.0
 
     def with_budget(self, budget_us: float) -> Problem:
         """The same question with another budget."""

@@ -31,6 +31,7 @@ KINDS = (
     "catching_up",
     "costs_on_trial",
     "not_certified",
+    "agreed",
     "other",
 )
 """What `kind_of_reason` gives: a bounded list, fit for the label of a metric."""
@@ -60,6 +61,7 @@ _BEGINNINGS = {
     NO_CERTIFIED_PLAN: "not_certified",
     WINDOWS_EARLIER: "windows_decided_earlier",
     UNREAD: "unread",
+    "agreed with other nodes": "agreed",
 }
 
 

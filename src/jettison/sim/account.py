@@ -36,6 +36,10 @@ class Account:
         if arc in self.entered:
             self.entered[arc] += by_cell(trains)
 
+    def drop(self, arc: str, trains: Matrix, kept: Matrix) -> None:
+        """Trains of which a drop lets only `kept` pass."""
+        self.shed[arc] += by_cell(trains - kept)
+
     def by_value(self, since: ByValue | None = None) -> ByValue:
         """Tuples by cell that sources took up behind their drops, and that outputs got, since an earlier call."""
         entered, delivered = since or ({}, {})

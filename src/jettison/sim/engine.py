@@ -23,6 +23,8 @@ from jettison.sim.result import LATENCIES, OutputResult, SimBatch, SimResult, sh
 from jettison.sim.round_robin import RoundRobin
 from jettison.sim.scheduler import Scheduler
 from jettison.statistics.profile import Profile
+from jettison.statistics.samples import LATENCY_QUANTILES
+from jettison.statistics.worth import timely_share
 from jettison.synthetic.rates import Rate
 
 SCHEDULERS: Mapping[str, Callable[[Machine, Controller], Scheduler]] = {"batch": MicroBatch, "round-robin": RoundRobin}
@@ -159,12 +161,13 @@ def _result(
     for output in graph.outputs:
         rows, gone = account.delivered[output.name] - begun.delivered[output.name], lost[output.name]
         late = account.latency_ms(output.name, tuple(LATENCIES.values()), begun.mark[output.name])
+        ages_ms = account.latency_ms(output.name, LATENCY_QUANTILES, begun.mark[output.name])
         worth = _worth_share(output, machine, rows, gone)
         outputs[output.name] = OutputResult(
             float(rows.sum()),
             float(gone.sum()),
             worth,
-            output.qos.utility(worth),
+            output.qos.utility(worth * timely_share(output.qos, ages_ms, math.inf)),
             {} if late is None else dict(zip(LATENCIES, late, strict=True)),
             tuple(zip(rows.tolist(), gone.tolist(), strict=True)),
         )

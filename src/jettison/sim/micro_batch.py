@@ -43,14 +43,35 @@ class MicroBatch:
         arrivals = self.machine.arrivals
         return {name: float(rows) for name, rows in arrivals.rows(self._read_ms, arrivals.end_ms).items() if rows}
 
+    @property
+    def read_ms(self) -> float:
+        """What arrived before this moment was read."""
+        return self._read_ms
+
+    @property
+    def next_ms(self) -> float:
+        """When the next trigger fires."""
+        return self._next_ms
+
+    def sleep_until(self, now_ms: float) -> None:
+        """Start no batch before this moment; what arrives until then waits."""
+        self._next_ms = max(self._next_ms, now_ms)
+
     def step(self) -> SimBatch | None:
         while self._next_ms <= self.machine.arrivals.end_ms + _SLACK_MS:
-            started_ms, before_ms = self._next_ms, self._read_ms
-            trains = self.machine.arrivals.between(before_ms, started_ms)
-            self._read_ms = started_ms
-            if any(trains.rows.values()):
-                return self._run(trains, started_ms, started_ms - before_ms)
-            self._next_ms = self._boundary_after(started_ms)
+            batch = self.try_step()
+            if batch is not None:
+                return batch
+        return None
+
+    def try_step(self) -> SimBatch | None:
+        """What the next trigger does: a batch, or None where it finds nothing new."""
+        started_ms, before_ms = self._next_ms, self._read_ms
+        trains = self.machine.arrivals.between(before_ms, started_ms)
+        self._read_ms = started_ms
+        if any(trains.rows.values()):
+            return self._run(trains, started_ms, started_ms - before_ms)
+        self._next_ms = self._boundary_after(started_ms)
         return None
 
     def _boundary_after(self, now_ms: float) -> float:
@@ -114,7 +135,7 @@ class MicroBatch:
                 if arc in gates:
                     kept = self._passing(plan.drops[arc], gates[arc], counts, trains)
                     work_us += gates[arc].judging_us * float(counts.sum())
-                    account.shed[arc] += (counts - kept).sum(axis=0)
+                    account.drop(arc, counts, kept)
                     arcs[arc] = (round(float(counts.sum())), round(float(kept.sum())))
                     counts = kept
                 account.take(arc, rows_in(counts), counts)

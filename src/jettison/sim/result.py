@@ -58,7 +58,8 @@ class OutputResult:
 
     `rows` came out; `lost_rows` would have, had they not been shed. What still waits counts as neither. `cells` splits
     both by value: (rows, lost rows) of each cell. `worth_share` is the share delivered of what the rows are worth,
-    that of rows where none is worth more than another; `utility` is that of the worth delivered.
+    that of rows where none is worth more than another; `utility` is that of the worth delivered, late rows counted
+    with what the latency graph leaves of them.
     """
 
     rows: float

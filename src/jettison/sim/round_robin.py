@@ -23,7 +23,7 @@ from jettison.sim.machine import Gate, Machine, Stage
 from jettison.sim.queues import ArcQueue
 from jettison.sim.result import SimBatch
 from jettison.sim.scheduler import latencies
-from jettison.sim.trains import Trains, by_cell, rows_in
+from jettison.sim.trains import Trains, rows_in
 from jettison.sim.values import value_samples
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample, OutputSample, ValueSample
@@ -218,7 +218,7 @@ class RoundRobin:
         spent_us = turn.before_us * rows
         if turn.gate is not None:
             kept = chance.passing(trains, turn.gate.keeps)
-            account.shed[turn.arc] += by_cell(trains - kept)
+            account.drop(turn.arc, trains, kept)
             trains, rows = kept, rows_in(kept)
         spent_us += stage.cost_us * rows
         account.take(turn.arc, rows, trains)

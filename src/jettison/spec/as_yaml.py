@@ -16,11 +16,13 @@ from jettison.network.graph import Graph
 from jettison.network.import_paths import import_path
 from jettison.network.kafka import Kafka
 from jettison.network.names import declared_name
+from jettison.network.nodes.placement import Node
 from jettison.network.operators import (
     Aggregate,
     Apply,
     CountAggregate,
     Join,
+    Map,
     Operator,
     Output,
     Select,
@@ -45,7 +47,8 @@ def to_dict(graph: Graph) -> dict[str, Any]:
         if not isinstance(operator, Source | Output)
     }
     outputs = {output.name: _output_dict(output) for output in graph.outputs}
-    parts = {"network": graph.name, "sources": sources, "operators": operators, "outputs": outputs}
+    nodes = {} if graph.placement is None else {each.name: _node_dict(each) for each in graph.placement.nodes}
+    parts = {"network": graph.name, "sources": sources, "operators": operators, "outputs": outputs, "nodes": nodes}
     return {key: value for key, value in parts.items() if value != {}}
 
 
@@ -56,6 +59,11 @@ def to_yaml(graph: Graph) -> str:
     if not isinstance(graph, Graph):
         raise NetworkError(f"{graph!r} is no network: give a jt.Network.")
     return yaml.safe_dump(to_dict(graph), sort_keys=False, default_flow_style=None, width=110)
+
+
+def _node_dict(node: Node) -> dict[str, Any]:
+    names = list(dict.fromkeys(map(declared_name, node.operators)))
+    return {"operators": names, "capacity": node.capacity}
 
 
 def _window_dict(window: WindowSpec | CountSpec) -> dict[str, Any]:
@@ -111,6 +119,11 @@ def _operator_dict(operator: Operator) -> dict[str, Any]:
         shape = _trim(_window_dict(operator.window))
         calls = {column: call_dict(f"{element}: {column!r}", call) for column, call in operator.aggregates}
         return {"window": shape, "agg": calls, "of": _input(operator)}
+    if isinstance(operator, Map):
+        function = import_path(element, operator.function)
+        given = {"map": function, "of": _input(operator), "key": list(operator.key), "schema": as_ddl(operator.schema)}
+        limit = {} if operator.limit_ms == 60_000.0 else {"limit": duration_text(operator.limit_ms)}
+        return given | ({"rows": True} if operator.rows else {}) | limit
     assert isinstance(operator, Apply)
     columns_given = None if operator.columns is None else list(operator.columns)
     return _trim({"apply": import_path(element, operator.function), "of": _input(operator), "columns": columns_given})
@@ -134,6 +147,8 @@ def _output_dict(output: Output) -> dict[str, Any]:
         qos["gaps"] = {column: dict(gaps) for column, gaps in output.qos.gaps.items()}
     if output.qos.min_accuracy > 0:
         qos["min_accuracy"] = output.qos.min_accuracy
+    if output.qos.latency_goal is not None:
+        qos["latency_goal"] = output.qos.latency_goal
     return _trim({"of": _input(output), "qos": qos, "quality": output.quality or None})
 
 

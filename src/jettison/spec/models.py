@@ -10,7 +10,7 @@ from jettison.network.operators import Source, from_kafka
 from jettison.network.value import Value
 from jettison.spec.user_aggregate_spec import CallSpec
 
-_KINDS = ("where", "select", "with_columns", "union", "join", "join_stream", "window", "apply")
+_KINDS = ("where", "select", "with_columns", "union", "join", "join_stream", "window", "apply", "map")
 
 
 class Strict(BaseModel):
@@ -92,6 +92,11 @@ class OperatorSpec(Strict):
     agg: dict[str, CallSpec] | None = None
     apply: str | None = None
     columns: tuple[str, ...] | None = None
+    map: str | None = None
+    key: tuple[str, ...] = ()
+    adds: str | None = Field(default=None, alias="schema")
+    rows: bool = False
+    limit: str | None = None
 
     @model_validator(mode="after")
     def _one_kind(self) -> OperatorSpec:
@@ -104,6 +109,10 @@ class OperatorSpec(Strict):
             raise ValueError("a join of two streams needs a band: within: 1 minute")
         if self.join_stream is None and (self.within is not None or self.delay is not None):
             raise ValueError("`within` and `delay` go with `join_stream`: leave them out")
+        if (self.map is None) != (self.adds is None) or (self.map is None) != (not self.key):
+            raise ValueError("`map`, `key` and `schema` go together: say all, such as schema: score double")
+        if self.map is None and (self.rows or self.limit is not None):
+            raise ValueError("`rows` and `limit` go with `map`: leave them out")
         if (self.window is None) != (self.agg is None):
             raise ValueError("`window` and `agg` go together: say both, such as agg: {n: count(*)}")
         return self
@@ -132,6 +141,7 @@ class QoSSpec(Strict):
     on_loss: str = "subset"
     gaps: dict[str, dict[str | int, int]] | None = None
     min_accuracy: float = 0.0
+    latency_goal: str | None = None
 
 
 class OutputSpec(Strict):
@@ -151,3 +161,10 @@ class ProfileSpec(Strict):
     drop_us: float = Field(default=0.0, ge=0)
     look_us: dict[str, float] = {}
     values: dict[str, tuple[tuple[float, float, float], ...]] = {}
+
+
+class NodeSpec(Strict):
+    """A node; see `jettison.network.nodes.placement.Node`."""
+
+    operators: tuple[str, ...]
+    capacity: float

@@ -1,7 +1,8 @@
 """Networks in YAML files: `from_yaml` and `read_spec` read one and check it.
 
-The file has the network (`network`, `sources`, `operators`, `outputs`) and, where it is to run by itself, a `run`
-section (where data comes from and goes to) and a `profile` (what a calibration measured, for planning without Spark).
+The file has the network (`network`, `sources`, `operators`, `outputs`, and `nodes` where several run it). Where it is
+to run by itself it has a `run` section (where data comes from and goes to) and a `profile` (what a calibration
+measured, for planning without Spark).
 `jettison.spec.as_yaml` writes one.
 """
 
@@ -17,13 +18,16 @@ from pydantic import Field, ValidationError
 
 from jettison.errors import NetworkError
 from jettison.network.calls import checked_call
+from jettison.network.columns.schema import parse_schema
 from jettison.network.durations import duration_ms
 from jettison.network.graph import Graph
+from jettison.network.nodes.placement import Node, Placement
 from jettison.network.operators import (
     Aggregate,
     Apply,
     CountAggregate,
     Join,
+    Map,
     Operator,
     Output,
     Select,
@@ -35,7 +39,7 @@ from jettison.network.operators import (
 from jettison.network.qos import QoS
 from jettison.network.windows.count_windows import CountSpec, windows_of
 from jettison.spec.faults import spec_faults, syntax_fault
-from jettison.spec.models import OperatorSpec, OutputSpec, ProfileSpec, QoSSpec, SourceSpec, Strict
+from jettison.spec.models import NodeSpec, OperatorSpec, OutputSpec, ProfileSpec, QoSSpec, SourceSpec, Strict
 from jettison.spec.run_options import RunSpec
 from jettison.spec.user_aggregate_spec import calls_of
 
@@ -68,6 +72,7 @@ class Spec(Strict):
     sources: dict[str, SourceSpec]
     operators: dict[str, OperatorSpec] = Field(default_factory=dict)
     outputs: dict[str, OutputSpec]
+    nodes: dict[str, NodeSpec] | None = None
     profile: ProfileSpec | None = None
     run: RunSpec | None = None
 
@@ -78,7 +83,11 @@ class Spec(Strict):
         operators += [
             Output(name, (spec.of,), _qos(name, spec.qos), spec.quality) for name, spec in self.outputs.items()
         ]
-        graph = Graph(self.network, tuple(operators))
+        placement = None
+        if self.nodes is not None:
+            nodes = (Node(name, spec.operators, spec.capacity) for name, spec in self.nodes.items())
+            placement = Placement(tuple(nodes))
+        graph = Graph(self.network, tuple(operators), placement=placement)
         graph.check_complete()
         return graph
 
@@ -123,7 +132,9 @@ def _qos(output: str, spec: QoSSpec) -> QoS:
     try:
         value = None if spec.value is None else spec.value.value()
         windows = (spec.gap, spec.on_loss, spec.gaps)
-        return QoS(spec.loss, spec.priority, value, spec.latency, spec.stale, *windows, spec.min_accuracy)
+        return QoS(
+            spec.loss, spec.priority, value, spec.latency, spec.stale, *windows, spec.min_accuracy, spec.latency_goal
+        )
     except NetworkError as error:
         raise NetworkError(f"output {output!r}: {error}") from error
 
@@ -151,5 +162,9 @@ def _operator(name: str, spec: OperatorSpec) -> Operator:
         if isinstance(window, CountSpec):
             return CountAggregate(name, inputs, window, calls)
         return Aggregate(name, inputs, window, calls)
+    if spec.map is not None:
+        limit_ms = 60_000.0 if spec.limit is None else duration_ms(spec.limit, f"map {name!r}: limit")
+        added = parse_schema(spec.adds or "", f"map {name!r}")
+        return Map(name, inputs, spec.map, spec.key, added, spec.rows, limit_ms)
     assert spec.apply is not None
     return Apply(name, inputs, spec.apply, spec.columns)

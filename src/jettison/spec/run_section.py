@@ -164,7 +164,7 @@ def _sources(run: RunSpec, graph: Graph) -> dict[str, dict[str, Any]]:
             raise StartError(f"run.sources.{source.name}: the source is read from Kafka, as declared: remove this.")
     names = [source.name for source in graph.sources if source.kafka is None]
     hint = "{generator: {preset: taxi}} or {format: parquet, path: ...}"
-    return _matched("run.sources", "source without a kafka topic", names, run.sources, hint)
+    return _matched("run.sources", "source", names, run.sources, hint)
 
 
 def _sinks(run: RunSpec, graph: Graph) -> dict[str, dict[str, Any]]:

@@ -9,8 +9,9 @@ measured just now are on trial, batch by batch:
     two batches that took between half and twice the predicted time, or three whatever they took: costs are believed
 
 A batch that took less than half of its predicted time corrects the costs at once (`CostModel.lower`), so that the third
-batch is planned with the lowest of what was measured. Costs that the user gives, and those that an earlier run has kept
-in the checkpoint, are believed from the start.
+batch is planned with the lowest of what was measured. Batches that ran before costs were known count as well, except
+those that ran while costs were measured. Costs that the user gives, and those that an earlier run has kept in the
+checkpoint, are believed from the start.
 """
 
 from __future__ import annotations

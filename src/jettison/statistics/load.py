@@ -31,6 +31,24 @@ def load_coefficients(graph: Graph, profile: Profile) -> dict[str, float]:
     return {arc: through[operator.name] for operator in graph.operators for arc in graph.arcs_into(operator.name)}
 
 
+def yields(graph: Graph, profile: Profile) -> dict[str, dict[str, float]]:
+    """Tuples that come to each output per tuple that comes to an operator, nothing dropped.
+
+    >>> from jettison.network import Source, Where, Output
+    >>> graph = Graph("flat", (Source("s", (("a", "int"),)), Where("w", ("s",), "a > 0"), Output("o", ("w",))))
+    >>> yields(graph, Profile({}, {"w": 0.5}))
+    {'o': {'o': 1.0}, 'w': {'o': 0.5}, 's': {'o': 0.5}}
+    """
+    found: dict[str, dict[str, float]] = {}
+    for operator in reversed(graph.operators):
+        name = operator.name
+        found[name] = {name: 1.0} if not graph.consumers[name] else {}
+        for head in graph.consumers[name]:
+            for output, share in found[head].items():
+                found[name][output] = found[name].get(output, 0.0) + profile.passes(name) * share
+    return found
+
+
 def flows(
     graph: Graph, profile: Profile, rows: Mapping[str, float], keeps: Mapping[str, float] | None = None
 ) -> dict[str, float]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from jettison.statistics.arrival import TopicSample
 from jettison.statistics.missing_results import MissingResults
 from jettison.statistics.records import Records
+from jettison.statistics.timed import TimedSample
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,8 @@ class Measured:
     are spread before a drop there. By aggregate, `timeless_in` counts the rows without an event time that came to it,
     `unneeded` those of which no window is kept, `windows` the windows that closed in this batch and how many of them
     were kept, `watermark_us` the watermark of this batch. `parts_ms` splits the batch's time: deciding, each output's
-    job, and the trigger's own bookkeeping.
+    job, and the trigger's own bookkeeping. `timed` has, by operator that is timed, what
+    its tuples took.
     """
 
     arcs: Mapping[str, tuple[int, int]] = field(default_factory=dict)
@@ -85,6 +87,7 @@ class Measured:
     windows: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     watermark_us: Mapping[str, int] = field(default_factory=dict)
     parts_ms: Mapping[str, float] = field(default_factory=dict)
+    timed: Mapping[str, TimedSample] = field(default_factory=dict)
 
     def plus(self, other: Measured) -> Measured:
         """Both together; where both name an element, the other one counts.

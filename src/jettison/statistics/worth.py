@@ -1,7 +1,8 @@
 """Worth delivered in time: what an overload leaves of a run's results, in one number.
 
-The sum over outputs of priority x rate offered x utility of the share that arrives within a deadline. A row that is
-shed and one that comes too late are the same loss, and of a row that is still unread at the end nobody has anything.
+The sum over outputs of priority x rate offered x utility of the share that arrives in time. A row that is shed and one
+that comes too late are the same loss, and a row that is still unread at the end is lost too. An output with a latency
+graph says itself what a late row is worth; the rows of any other output are in time until a deadline.
 """
 
 from __future__ import annotations
@@ -9,11 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
+from jettison.network.arc import arc_name
 from jettison.network.graph import Graph
+from jettison.network.qos import QoS
 from jettison.statistics.samples import LATENCY_QUANTILES, BatchSample
 
 DEADLINE_TRIGGERS = 3.0
-"""How many triggers after its arrival a row is still in time, unless said otherwise."""
+"""How many triggers after its event time a row is still in time, unless its output has a latency graph."""
+_SLOTS = 16
 
 
 def share_within(quantiles_ms: Sequence[float], limit_ms: float) -> float:
@@ -32,20 +36,83 @@ def share_within(quantiles_ms: Sequence[float], limit_ms: float) -> float:
     return 1.0
 
 
-def shares_in_time(graph: Graph, samples: Iterable[BatchSample], arrived: int, deadline_ms: float) -> dict[str, float]:
-    """By output, the share of what the rows that arrived are worth to it that was delivered within the deadline.
+def timely_share(qos: QoS, quantiles_ms: Sequence[float] | None, deadline_ms: float) -> float:
+    """What is left of the worth of rows at their age: by the latency graph of their output, else all until a deadline.
 
-    `arrived`: rows of all sources together, those included that nobody has read yet.
+    Rows without an age count as in time.
+
+    >>> ages_ms = (0, 100, 500, 1000, 1500, 1900, 1980, 2000)
+    >>> timely_share(QoS(), ages_ms, 1000), timely_share(QoS(stale="500 milliseconds"), ages_ms, 1000)
+    (0.5, 0.25)
+    >>> timely_share(QoS(latency=[(0, 1.0), ("2 seconds", 0.0)]), (1000,) * 8, deadline_ms=500)
+    0.5
     """
-    found = {output.name: 0.0 for output in graph.outputs}
-    for sample in samples:
-        read = sum(sample.rows_in.values()) + sum(sample.skipped.values())
-        for name in found:
-            seen = sample.outputs.get(name)
-            ages_ms = None if seen is None else seen.latency_ms
-            within = 1.0 if ages_ms is None else share_within(ages_ms, deadline_ms)
-            found[name] += read * sample.worth.get(name, 1.0) * within
-    return {name: min(1.0, worth / max(1, arrived)) for name, worth in found.items()}
+    if quantiles_ms is None:
+        return 1.0
+    if qos.stale is not None or not qos.latency:
+        limit_s = qos.stale_s
+        return share_within(quantiles_ms, deadline_ms if limit_s is None else 1000 * limit_s)
+    left = 0.0
+    for (low_ms, high_ms), (low, high) in zip(pairwise(quantiles_ms), pairwise(LATENCY_QUANTILES), strict=True):
+        ages_ms = (low_ms + (high_ms - low_ms) * (slot + 0.5) / _SLOTS for slot in range(_SLOTS))
+        left += (high - low) * sum(qos.latency_utility(age_ms / 1000) for age_ms in ages_ms) / _SLOTS
+    return min(1.0, left)
+
+
+def shares_in_time(graph: Graph, samples: Iterable[BatchSample], arrived: int, deadline_ms: float) -> dict[str, float]:
+    """By output, the share of what the rows that arrived are worth to it that was delivered in time.
+
+    `arrived`: rows of all sources together, those included that nobody has read yet. A batch counts by the rows that it
+    read; for an output of windows of time, by the windows that closed.
+    """
+    batches = list(samples)
+    read = sum(map(_read, batches))
+    found = {}
+    for output in graph.outputs:
+        above = [each.name for each in graph.aggregates if output.name in graph.outputs_below(each.name)]
+        timed = [name for name in above if any(name in sample.windows for sample in batches)]
+        counted = [arc for each in graph.count_aggregates for arc in _arcs_behind(graph, each.name, output.name)]
+        worth = whole = 0.0
+        for sample in batches:
+            weight, kept = _windows(sample, timed) if timed else (_read(sample), 1.0)
+            kept *= 1.0 if output.name in sample.delivered else _results(sample, counted)
+            share, seen = kept * _share(sample, output.name), sample.outputs.get(output.name)
+            timely = timely_share(output.qos, None if seen is None else seen.latency_ms, deadline_ms)
+            worth, whole = worth + weight * share * timely, whole + weight
+        in_time = worth / whole if whole > 0 else 1.0
+        found[output.name] = min(1.0, in_time * read / max(1, arrived))
+    return found
+
+
+def _read(sample: BatchSample) -> float:
+    return sum(sample.rows_in.values()) + sum(sample.skipped.values())
+
+
+def _share(sample: BatchSample, output: str) -> float:
+    """The share of an output's worth that passed the drops, as counted; that of its rows where all are worth the same;
+    all of it where nothing was shed."""
+    return sample.worth.get(output, sample.delivered.get(output, 1.0))
+
+
+def _windows(sample: BatchSample, aggregates: Iterable[str]) -> tuple[float, float]:
+    """Windows that closed in a batch, and the share of them that was kept."""
+    found = [sample.windows[name] for name in aggregates if name in sample.windows]
+    closed, kept = sum(each[0] for each in found), sum(each[1] for each in found)
+    return closed, kept / closed if closed > 0 else 1.0
+
+
+def _arcs_behind(graph: Graph, aggregate: str, output: str) -> list[str]:
+    heads = graph.consumers[aggregate]
+    return [arc_name(aggregate, head) for head in heads if head == output or output in graph.outputs_below(head)]
+
+
+def _results(sample: BatchSample, arcs: Iterable[str]) -> float:
+    """The share of results that passed the drops behind aggregates whose windows are not numbered by time."""
+    kept = 1.0
+    for arc in arcs:
+        came, passed = sample.arcs.get(arc, (0, 0))
+        kept *= min(1.0, passed / came) if came else 1.0
+    return kept
 
 
 def worth_per_s(graph: Graph, shares: Mapping[str, float], offered_per_s: Mapping[str, float]) -> float:

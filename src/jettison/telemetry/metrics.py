@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from jettison.network.graph import Graph
 from jettison.plan.reasons import STALE_UNREAD, UNREAD, kind_of_reason, reason_on
 from jettison.statistics.arrival import SourceLag
 from jettison.statistics.samples import BatchSample
+from jettison.statistics.worth import timely_share
 from jettison.telemetry.checkpoint_size import SizeWatch
 from jettison.telemetry.events import BatchEvent
 from jettison.telemetry.latency_buckets import LatencyBuckets
@@ -113,7 +115,11 @@ class Metrics:
                 ("calibrating", "1 until costs have been measured; nothing is shed before", ()),
                 ("last_batch_timestamp_seconds", "When the last batch ended, since 1970", ()),
                 ("delivered_ratio", "Share of an output's rows that the last batch delivered, counted", ("output",)),
-                ("utility_ratio", "Utility of an output in the last batch, by its QoS, counted", ("output",)),
+                (
+                    "utility_ratio",
+                    "Utility of an output in the last batch, by its QoS, late rows priced",
+                    ("output",),
+                ),
                 ("would_deliver_ratio", "Share that an output would have got, in a dry run", ("output",)),
                 ("keep_ratio", "Share that the plan keeps on an arc", ("arc",)),
                 ("watermark_timestamp_seconds", "Watermark of an aggregate, since 1970", ("operator",)),
@@ -216,7 +222,8 @@ class Metrics:
             got = event.delivered[name]
             if got.weight > 0:  # else nothing was to be delivered
                 self._gauge["delivered_ratio"](name).set(got.share)
-                self._gauge["utility_ratio"](name).set(output.qos.utility(got.worth))
+                timely = timely_share(output.qos, None if seen is None else seen.latency_ms, math.inf)
+                self._gauge["utility_ratio"](name).set(output.qos.utility(got.worth * timely))
             self._counter["output_rows"](name).inc(0 if seen is None else seen.rows)
             if seen is not None and seen.latency_ms is not None and seen.rows:
                 self._latency.add((self._network, name), seen.rows, [each / 1000 for each in seen.latency_ms])

@@ -14,7 +14,7 @@ _CELL = "padding:2px 10px;text-align:{side}"
 def report_html(report: Report, *, above: Sequence[str] = ()) -> str:
     """A report: its summary, the table of outputs, its remarks. `above` are lines that come first."""
     shown = [*above, *summary(report)]
-    rows = [output_cells(name, output) for name, output in report.outputs.items()]
+    rows = [output_cells(report, name) for name in report.outputs]
     return (
         '<div style="font-size:90%">'
         + _lines(shown[:1], weight="bold")

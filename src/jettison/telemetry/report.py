@@ -3,6 +3,7 @@ figure."""
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +15,8 @@ from jettison.statistics.arrival import TopicSample
 from jettison.statistics.latency import LatencyHistogram
 from jettison.statistics.missing_results import MissingResults
 from jettison.statistics.samples import BatchSample, FailedWindows
+from jettison.statistics.worth import timely_share
+from jettison.telemetry.cost_view import CostsReport
 from jettison.telemetry.events import BatchEvent, batch_event
 
 _SHOWN_SHARES = (0.5, 0.95, 0.99, 1.0)
@@ -24,8 +27,11 @@ class OutputReport:
     """One output: rows delivered, the share of its rows that this is, its utility, its latency in milliseconds.
 
     `delivered_share` is what came over what would have come without shedding, by the rows counted on every arc; of
-    windows that may be dropped whole, those kept over those closed. `utility` is what the QoS says of that share.
-    `latency_utility` is what was left of the delivered rows' utility at their age (1 where age does not matter).
+    windows that may be dropped whole, those kept over those closed. `utility` is what the QoS says of that share, each
+    row counted with what its age leaves of it by the latency graph. `latency_utility` is what was left of the delivered
+    rows' utility at their age (1 where age does not matter). `in_time_share` is the share of what the output's rows are
+    worth that was delivered in time: by its latency graph, else within three triggers of its event time. Before the
+    first batch all shares and utilities are 1: nothing was lost. Tables show "-" then.
     `accuracy` is the share of source rows that was processed for this output, and `account` says what became of the
     others.
     """
@@ -37,6 +43,7 @@ class OutputReport:
     latency_utility: float = 1.0
     accuracy: float = 1.0
     account: Account = field(default_factory=Account)
+    in_time_share: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -93,6 +100,8 @@ class Report:
     unfit: Mapping[str, int] = field(default_factory=dict)
     """By operator: rows that it rejected, as one of its expressions failed on them."""
     missing: Mapping[str, MissingResults] = field(default_factory=dict)
+    worth_in_time: float = 1.0
+    """Worth delivered in time, as a share of what was offered: outputs weigh priority x rows offered."""
     uncertified_plans: int = 0
     """How many plans were refused, so that a safe one took their place (`plan.certify`)."""
 
@@ -112,6 +121,8 @@ class Report:
         """Windows of which an aggregate of the user's own could not be computed."""
         return sum(each.windows for each in self.failed.values())
 
+    costs: Mapping[str, CostsReport] = field(default_factory=dict)
+    """By operator that is timed: what was learned about its costs."""
     listener_failures: int = 0
     """How often a listener threw: the run goes on."""
 
@@ -132,6 +143,7 @@ class Totals:
 
     graph: Graph
     budget_ms: float
+    deadline_ms: float = math.inf
     batches: int = 0
     rows_in: int = 0
     rows_shed: int = 0
@@ -156,8 +168,10 @@ class Totals:
     rows: dict[str, int] = field(default_factory=dict)
     latency: dict[str, LatencyHistogram] = field(default_factory=dict)
     _weighted: dict[str, float] = field(default_factory=dict)
-    _worth: dict[str, float] = field(default_factory=dict)
+    _priced: dict[str, float] = field(default_factory=dict)
+    _in_time: dict[str, float] = field(default_factory=dict)
     _possible: dict[str, float] = field(default_factory=dict)
+    _expected: dict[str, float] = field(default_factory=dict)
     _would_shed: int = 0
     _would_weighted: dict[str, float] = field(default_factory=dict)
     _lock: threading.RLock = field(default_factory=threading.RLock, repr=False, compare=False)
@@ -203,8 +217,11 @@ class Totals:
             self.rows[output.name] = self.rows.get(output.name, 0) + seen.rows
             got = found.delivered[output.name]
             self._weighted[output.name] = self._weighted.get(output.name, 0.0) + got.share * got.weight
-            self._worth[output.name] = self._worth.get(output.name, 0.0) + got.worth * got.weight
+            for sums, deadline_ms in ((self._priced, math.inf), (self._in_time, self.deadline_ms)):
+                timely = timely_share(output.qos, seen.latency_ms, deadline_ms)
+                sums[output.name] = sums.get(output.name, 0.0) + got.worth * timely * got.weight
             self._possible[output.name] = self._possible.get(output.name, 0.0) + got.weight
+            self._expected[output.name] = self._expected.get(output.name, 0.0) + got.expected
             if sample.would_deliver:
                 lost = (1.0 - sample.would_deliver.get(output.name, 1.0)) * got.weight
                 self._would_weighted[output.name] = self._would_weighted.get(output.name, 0.0) + lost
@@ -218,10 +235,33 @@ class Totals:
             return self._weighted[output] / possible if possible else 1.0
 
     def worth_share(self, output: str) -> float:
-        """Share of what an output's rows are worth that was delivered, by what was counted on the way to it."""
+        """Share of what an output's rows are worth that was delivered, by what was counted on the way to it; of late
+        rows what its latency graph leaves."""
+        return self._share_of(self._priced, output)
+
+    def in_time_share(self, output: str) -> float:
+        """The same; an output without a latency graph has lost the rows that came after the deadline."""
+        return self._share_of(self._in_time, output)
+
+    def _share_of(self, sums: Mapping[str, float], output: str) -> float:
         with self._lock:
             possible = self._possible.get(output, 0.0)
-            return self._worth[output] / possible if possible else 1.0
+            return sums[output] / possible if possible else 1.0
+
+    def offered_rows(self, output: str) -> float:
+        """Rows that would have come to an output if nothing had been dropped; results, where there are windows.
+
+        Those that came over the share that was delivered; where nothing was delivered, by the profile.
+        """
+        with self._lock:
+            share = self.delivered_share(output)
+            return self.rows.get(output, 0) / share if share > 0 else self._expected.get(output, 0.0)
+
+    def _worth_in_time(self) -> float:
+        offered = {each.name: each.qos.priority * self.offered_rows(each.name) for each in self.graph.outputs}
+        worth = (offered[each.name] * each.qos.utility(self.in_time_share(each.name)) for each in self.graph.outputs)
+        whole = sum(offered.values())
+        return sum(worth) / whole if whole > 0 else 1.0
 
     def latency_ms(self, output: str, share: float) -> float | None:
         with self._lock:
@@ -243,7 +283,8 @@ class Totals:
                 self.latency[output.name].mean_of(output.qos.latency_utility) if output.name in self.latency else 1.0
             )
             account = summed(each for (_, name), each in self.accounts.items() if name == output.name)
-            outputs[output.name] = OutputReport(rows, share, worth, latency, fresh, account.accuracy, account)
+            in_time = self.in_time_share(output.name)
+            outputs[output.name] = OutputReport(rows, share, worth, latency, fresh, account.accuracy, account, in_time)
         return Report(
             self.graph.name,
             self.batches,
@@ -273,5 +314,6 @@ class Totals:
             tuple(self.notes),
             dict(self.unfit),
             dict(self.missing),
+            self._worth_in_time(),
             self.uncertified,
         )

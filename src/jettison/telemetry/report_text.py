@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from jettison.statistics.missing_results import MissingResults
 from jettison.telemetry.columns import aligned, shown_ms
-from jettison.telemetry.report import OutputReport, Report
+from jettison.telemetry.report import Report
 
 LATENCIES = ("p50", "p95", "p99", "max")
-TITLES = ("output", "rows", "delivered", "utility", "shed", *LATENCIES)
-_LEAST_WIDTHS = (14, 12, 10, 8, 7, 8, 8, 8, 8)
+TITLES = ("output", "rows", "delivered", "utility", "timely", "shed", *LATENCIES)
+_NOTHING_YET = "-"
+_LEAST_WIDTHS = (14, 12, 10, 8, 8, 7, 8, 8, 8, 8)
 
 
 def report_text(report: Report) -> str:
     """The whole report."""
-    cells = [TITLES, *(output_cells(name, output) for name, output in report.outputs.items())]
+    cells = [TITLES, *(output_cells(report, name) for name in report.outputs)]
     return "\n".join([*summary(report), *aligned(cells, _LEAST_WIDTHS), *remarks(report)])
 
 
@@ -24,19 +25,27 @@ def summary(report: Report) -> list[str]:
     if report.mispredicted_batches:
         over += f" ({report.mispredicted_batches} although they were predicted to fit)"
     return [
-        f"network {report.network}: {report.batches} batches in {report.seconds:.0f} s",
-        f"{report.rows_in:,} rows in; outputs lost {report.shed_share:.1%} of them to shedding "
+        f"network {report.network}: {report.batches} batches in {report.seconds:.0f} s, "
+        f"worth delivered in time {_share(report, report.worth_in_time)}",
+        f"{report.rows_in:,} rows in; outputs lost {_share(report, report.shed_share)} of them to shedding "
         f"({report.rows_shed:,} drops{skipped}); {report.rows_rejected:,} rejected",
         f"slowest batch {report.slowest_batch_ms:.0f} ms, budget {report.budget_ms:.0f} ms, {over}; "
         f"plan row {report.plan.row:.1f} ({report.plan.reason})",
     ]
 
 
-def output_cells(name: str, output: OutputReport) -> tuple[str, ...]:
+def output_cells(report: Report, name: str) -> tuple[str, ...]:
     """The row of one output, in the order of `TITLES`."""
+    output = report.outputs[name]
     shed = output.account.lost_to_overload / output.account.read if output.account.read else 0.0
     times = (shown_ms(output.latency_ms[key]) for key in LATENCIES)
-    return (name, f"{output.rows:,}", f"{output.delivered_share:.1%}", f"{output.utility:.3f}", f"{shed:.1%}", *times)
+    delivered, in_time, lost = (_share(report, each) for each in (output.delivered_share, output.in_time_share, shed))
+    utility = f"{output.utility:.3f}" if report.batches else _NOTHING_YET
+    return (name, f"{output.rows:,}", delivered, utility, in_time, lost, *times)
+
+
+def _share(report: Report, share: float) -> str:
+    return f"{share:.1%}" if report.batches else _NOTHING_YET
 
 
 def remarks(report: Report) -> list[str]:
@@ -70,6 +79,7 @@ def _operator_remarks(report: Report) -> list[str]:
         for name, count in report.withheld.items()
     ]
     lines += [_missing(name, each) for name, each in report.missing.items() if each.results >= 0.5]
+    lines += [each.line(name) for name, each in report.costs.items()]
     lines += report.notes
     lines += [
         f"operator {name}: its expression failed on {count:,} rows, which are kept with the dead letters"

@@ -15,7 +15,7 @@ from tests.networks import steady
 
 from jettison.errors import PlanError
 from jettison.plan.windows.fates import BEGINNING, Schedule, Segment, extend, forget, keep, kept, most_drop_share
-from jettison.plan.windows.xxhash64 import hash_of_longs, hash_of_text
+from jettison.statistics.sketches.xxhash64 import hash_of_longs, hash_of_text
 
 pytestmark = pytest.mark.core
 

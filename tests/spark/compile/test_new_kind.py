@@ -92,5 +92,7 @@ def test_a_kind_without_a_filter_is_refused() -> None:
         keeps("trips", Odd("trip", 2))
     with pytest.raises(PlanError, match="EveryNth has this name already"):
         register(Odd)
-    with pytest.raises(PlanError, match=r"arc 'trips' is of an unknown kind: .*Kinds: by_key, every_nth, random"):
+    with pytest.raises(
+        PlanError, match=r"arc 'trips' is of an unknown kind: .*Kinds: by_key, cost_bound, every_nth, random"
+    ):
         Plan.from_json('{"drops": {"trips": {"magic": 1}}}')

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from tests.spark.running import TRIGGER, ended
+from tests.spark.running import TRIGGER, ended, until
 from tests.spark.windowing import Hand, S, by_spark, frame_of, source
 
 import jettison as jt
@@ -117,11 +117,13 @@ def test_trust_12_and_22_a_run_goes_on_and_tells_of_bad_rows(
     net = jt.Network("faulty")
     rows = net.source("rows", "id long", id=["id"])
     rows.where("100 / (id % 100) > 0", name="ratio").output("out")
-    rows.apply(fussy, name="fussy").output("all")  # calibration meets its bad rows first
+    rows.apply(fussy, name="fussy").output("all")
     out, everything = jt.memory(), jt.memory()
     sinks = {"out": out, "all": everything}
     with caplog.at_level(logging.DEBUG, logger="jettison"):
         run = jt.start(net, {"rows": stream}, sinks, trigger=TRIGGER, checkpoint=str(tmp_path / "checkpoint"))
+        until(run, lambda: run.report().rows_in == 6000)
+        assert run.await_calibration(120.0), "calibration leaves out the rows that the batch has rejected"
         ended(run, 6000)
 
     assert sorted(row.id for row in out.rows) == [number for number in range(6000) if number % 100]
@@ -137,6 +139,8 @@ def test_trust_12_and_22_a_run_goes_on_and_tells_of_bad_rows(
     assert {row._reason for row in dead_letters} == {"where 'ratio' fails on it", "apply 'fussy' fails on it"}
     assert {"an expression failed"} <= {row.reason for row in run.ledger().collect()}
     said = [record.getMessage() for record in caplog.records if record.name == "jettison"]
-    in_order = ["'faulty' starts", "measuring costs", "DIVIDE_BY_ZERO", "costs are measured", "62 rows make", "stopped"]
-    places = [next(number for number, line in enumerate(said) if word in line) for word in in_order]
-    assert places == sorted(places), said
+    of_batches = ["'faulty' starts", "DIVIDE_BY_ZERO", "62 rows make", "stopped"]
+    of_calibration = ["'faulty' starts", "measuring costs", "costs are measured", "stopped"]  # beside the batches
+    for in_order in (of_batches, of_calibration):
+        places = [next(number for number, line in enumerate(said) if word in line) for word in in_order]
+        assert places == sorted(places), said

@@ -18,8 +18,8 @@ from pyspark.sql import SparkSession
 from tests.spark.running import FREE, ended, ledger, log_plans, until
 
 import jettison as jt
-from jettison.experiments.support.broker import Broker
-from jettison.experiments.support.producer import send
+from jettison.experiments.kafka.broker import Broker
+from jettison.experiments.kafka.producer import send
 from jettison.network.kafka import Kafka
 from jettison.plan.drops.random import Random
 from jettison.plan.plan import Plan

@@ -12,8 +12,8 @@ from tests.conftest import needs_kafka
 from tests.spark.running import TRIGGER, TRIPS, ended, ledger, logged_plans, pairs, same_trips, taxi, trips, until
 
 import jettison as jt
-from jettison.experiments.support.broker import Broker
-from jettison.experiments.support.producer import send
+from jettison.experiments.kafka.broker import Broker
+from jettison.experiments.kafka.producer import send
 from jettison.spark.checkpoint.logs import PlanLog
 from jettison.spark.checkpoint.small_files import LocalFolder
 from jettison.statistics.profile import Profile

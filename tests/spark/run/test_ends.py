@@ -17,6 +17,7 @@ from jettison.spark.batch.intake import Intake
 from jettison.spark.batch.planning import Planning
 from jettison.spark.checkpoint.small_files import LocalFolder
 from jettison.spark.run.available_now import ToTheEnd
+from jettison.spark.run.failures import RunFailures
 from jettison.spark.run.query import RunQuery
 from jettison.spark.run.run import Run
 
@@ -168,7 +169,7 @@ def test_the_house_a_checkpoint_that_cannot_be_read_at_the_start_releases_all(mo
 
     released: list[str] = []
     monkeypatch.setattr(Run, "_closing_steps", lambda self: [("releasing", lambda: released.append("tables"))])
-    run = bare_run(_query=Unreadable(), _failures=SimpleNamespace(at_start=lambda error: error))
+    run = bare_run(_query=Unreadable(), _failures=object.__new__(RunFailures))
     with pytest.raises(OSError, match="no listing"):
         run.begin({})
     assert released == ["tables"]

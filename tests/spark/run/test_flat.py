@@ -20,7 +20,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import jettison as jt
-from jettison.experiments.soak import _heap_mb, _resident_mb
+from jettison.experiments.lasting.soak import _heap_mb, _resident_mb
 from jettison.spark.folder_size import size_of_folder
 from jettison.spark.run.run import Run
 from jettison.statistics.profile import Profile

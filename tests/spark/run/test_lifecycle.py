@@ -337,15 +337,21 @@ def test_trust_23_jobs_say_what_they_are_for(
     run = start("checkpoint", None, 1000)
     other = start("other", FREE, 500)
     assert (run.query.name, other.query.name) == ("jettison-described", "jettison-described-2")
+    running.until(run, lambda: run.report().rows_in == 1000)
+    assert run.await_calibration(60.0)
+    assert other.await_batches(1, timeout=60.0)
+    assert not other.await_batches(10**6, timeout=0.1)
     ended(run, 1000)
     ended(other, 500)
+    assert not other.await_batches(10**6, timeout=60.0)  # it has ended, and says so at once
+    assert other.await_batches(1, timeout=0.0)
     told = {each for each in descriptions(spark) if each.startswith("described: ")}
     for wanted in (
         "batch 0, output fares",
         "batch 1, output fares",
         "batch 1, slices of busy",
         "batch 0, on_shed fares",
-        "batch 0, calibration",
+        "calibration",
     ):
         assert f"described: {wanted}" in told, sorted(told)
 

@@ -20,10 +20,11 @@ def test_trust_25_starts_are_refused_in_one_line(spark: SparkSession, tmp_path: 
     stream = trips(spark, 100, 100)
     zones = spark.createDataFrame([(1, "a")], "zone int, name string")
 
-    def start(*, joins: bool = False, sink: Any = None, **named: Any) -> None:
+    def start(*, joins: bool = False, sink: Any = None, applied: tuple[str, ...] = (), **named: Any) -> None:
         net = jt.Network("n")
         source = net.source("trips", **TRIPS)
-        (source.join("zones", on="zone") if joins else source.where("fare > 0", name="paid")).output("o")
+        source = source.apply(lambda rows: rows.drop("zone"), columns=applied) if applied else source
+        (source.join("zones", on="zone") if joins else source.where("trip > 0", name="paid")).output("o")
         jt.start(net, {"trips": stream}, {"o": sink or jt.memory()}, **{"costs": FREE, **named})
 
     cases: list[tuple[dict[str, Any], str]] = [
@@ -38,6 +39,10 @@ def test_trust_25_starts_are_refused_in_one_line(spark: SparkSession, tmp_path: 
         ({"tables": {"zones": zones}}, r"tables: 'zones' is a table that no join names: no join names one"),
         ({"joins": True, "tables": {"zones": zones, "zone": zones}}, r"'zone' is a table .*did you mean 'zones'"),
         ({"joins": True, "tables": {"zones": stream}}, r"join 'join1': its table streams: read it with spark.read"),
+        (
+            {"applied": ("trip", "pickup", "fair")},
+            r"apply 'apply1': the function gives columns trip, pickup, fare, and columns= declares trip, pickup, fair",
+        ),
         ({"shedding": "dryrun"}, r"shedding is 'dryrun' \(did you mean 'dry-run'\?\): say True, False, 'dry-run'"),
     ]
     for named, message in cases:

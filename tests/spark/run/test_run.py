@@ -337,7 +337,11 @@ def test_calibration_measures_once_and_a_restart_remembers(
         )
 
     run = start(5000)
+    running.until(run, lambda: run.report().rows_in == 5000)
+    assert run.await_calibration(60.0)
+    assert run.calibration is None, "the loop takes it over between two batches, or at the end"
     ended(run, 5000)
+    assert run.calibration is not None
 
     rows = same_trips(spark, 0, 5000)
     paid = rows.where("fare > 0").count()
@@ -345,7 +349,7 @@ def test_calibration_measures_once_and_a_restart_remembers(
     dear = rows.where("fare > 20 AND zone < 30").count()
     truth = {"trips": 1.0, "paid": paid / 5000, "central": central / paid, "slow": 1.0, "dear": dear / central}
     profile = run.controller.profile
-    assert {name: profile.passes(name) for name in truth} == pytest.approx(truth, abs=0.02)
+    assert {name: profile.passes(name) for name in truth} == pytest.approx(truth, abs=0.06), "of a sample"
     assert all(profile.cost(operator.name) > 0 for operator in run.graph.operators)
     assert profile.read_us["trips"] > 0
     assert profile.fixed_ms > 0

@@ -18,6 +18,7 @@ from jettison.plan.plan import Plan
 from jettison.plan.windows.decisions import WindowDecisions
 from jettison.plan.windows.fates import keep
 from jettison.spark.batch import calibration
+from jettison.spark.batch.processor_time import Meter, Work
 from jettison.spark.compile.drops import identity_of, keeps
 
 pytestmark = pytest.mark.spark
@@ -191,8 +192,8 @@ def test_they_are_calibrated(spark: SparkSession, monkeypatch: pytest.MonkeyPatc
     net = jt.Network("taxi")
     source(net).window("1000 rows", slide="50 rows", by="zone").agg(n="count(*)", name="many").output("table")
     frame = frame_of(spark, trips_of(1, 600, 10, 10)[0])
-    counts, calls = calibration._time_ms, iter(range(1, 100))
-    monkeypatch.setattr(calibration, "_time_ms", lambda rows: (100.0 * next(calls), counts(rows)[1]))
+    calls = iter(range(1, 100))
+    monkeypatch.setattr(Meter, "_work", lambda *_: Work(100.0 * next(calls), 0.0, 0.0, 1))
     found = calibration.calibrate(net.graph, {"trips": frame}, {"trips": 600}, {}).profile
     assert found.passes("many") == pytest.approx(1 / 50), "however few of the sample's groups fill a window"
     assert found.cost("many") == pytest.approx(1e5 / 600)

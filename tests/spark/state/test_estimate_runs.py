@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark.running import TRIGGER, TRIPS, ended, logged_plans, same_trips, trips
+from tests.spark.running import TRIGGER, TRIPS, ended, logged_plans, same_trips, trips, until
 
 import jettison as jt
 from jettison.errors import StartError
@@ -70,8 +70,11 @@ def test_costs_of_what_is_estimated_are_measured_as_of_other_windows(spark: Spar
         trigger="2 seconds",
         checkpoint=str(tmp_path / "checkpoint"),
     )
+    until(run, lambda: run.report().rows_in == 12_000)
+    assert run.await_calibration(60.0)
     ended(run, 12_000)
-    assert run.controller.profile.cost("busy") > 0
+    assert run.calibration is not None
+    assert run.calibration.profile.cost("busy") > 0
     assert all(row.n == row.n_low == row.n_high for row in sink.rows)
 
 

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from jettison.experiments.support.by_hand import ByHand, shapes_of
 from jettison.experiments.support.trip_files import TripFiles
-from jettison.experiments.table_4_4 import SHAPES, network_of, plan_of
+from jettison.experiments.windows.table_4_4 import SHAPES, network_of, plan_of
 from jettison.spark.state.slice_store import SliceStore
 from jettison.spark.write.batch_jobs import BatchJobs, Written
 

@@ -23,7 +23,8 @@ from jettison.synthetic.fields import TAXI_PAYLOAD
 
 _SIZES = (5_000, 160_000)
 
-
+ONE_SECOND_MS = 1000.0
+"""The trigger of experiments on overload: a batch's fixed part takes a quarter of it on two cores, or less."""
 _TRIGGERS_MS = (1000.0, 2000.0, 4000.0, 8000.0)
 _HEADROOM = 0.9
 
@@ -68,7 +69,6 @@ def measure_capacity(
     loop: Loop | None = None,
     sizes: tuple[int, int] = _SIZES,
     read_us: float | None = None,
-    least_trigger_ms: float = 0.0,
     most_trigger_ms: float = _TRIGGERS_MS[-1],
 ) -> Capacity:
     """Run batches of two sizes as fast as they go, nothing shed; a line through the two medians gives the capacity.
@@ -94,8 +94,7 @@ def measure_capacity(
         per_row = 1000 * (medians[large] - medians[small]) / (large - small)
         us_per_row = max(per_row, 100 * medians[large] / large)  # noise must not make rows free
         fixed_ms = max(0.0, medians[large] - us_per_row * large / 1000)
-        fitting = (t for t in _TRIGGERS_MS if fixed_ms < _HEADROOM * t / 2 and t >= least_trigger_ms)
-        trigger_ms = next(fitting, _TRIGGERS_MS[-1])
+        trigger_ms = next((t for t in _TRIGGERS_MS if fixed_ms < _HEADROOM * t / 2), _TRIGGERS_MS[-1])
         if trigger_ms > most_trigger_ms and fixed_ms < 0.75 * _HEADROOM * most_trigger_ms:
             trigger_ms = most_trigger_ms
         rows_per_s = 1e6 * (_HEADROOM * trigger_ms - fixed_ms) / us_per_row / trigger_ms
@@ -156,9 +155,10 @@ def closed_loop(
 
 
 def wait_for(run: Run, batches: int, timeout_s: float = 300.0) -> None:
-    """Wait until so many batches have run, then stop."""
+    """Wait until so many batches have run and costs are measured, then stop."""
     deadline = time.monotonic() + timeout_s
     while len(run.history) < batches and time.monotonic() < deadline:
         if run.await_termination(timeout=0.2):
             return
+    run.await_calibration(timeout=30.0)  # what is measured beside a short run would be lost with it
     run.stop()

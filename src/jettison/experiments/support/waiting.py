@@ -19,9 +19,14 @@ def wait_until(done: Callable[[], bool]) -> None:
 
 def first_batch(running: Run) -> None:
     """Wait until a batch with rows has been processed; what the run raises is raised here."""
+    batches(running, 1)
+
+
+def batches(running: Run, count: int) -> None:
+    """Wait until so many batches with rows have been processed; what the run raises is raised here."""
     wait_until(
         lambda: (
-            any(any(sample.rows_in.values()) for sample, _ in list(running.history))
+            sum(any(sample.rows_in.values()) for sample, _ in list(running.history)) >= count
             or running.await_termination(timeout=0.01)
         )
     )

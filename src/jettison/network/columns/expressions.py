@@ -36,7 +36,7 @@ _GENERATOR = re.compile(r"\b((pos)?explode|inline|stack)(_outer)?\s*\(", re.IGNO
 
 
 @lru_cache(maxsize=4096)
-def _parse(text: str) -> sql.Expression | None:
+def parsed(text: str) -> sql.Expression | None:
     """The expression's tree; None for what sqlglot cannot read, which is left to Spark."""
     spark = Dialect.get_or_raise("spark")
     try:
@@ -71,7 +71,7 @@ def syntax_fault(expression: Expression) -> str | None:
     >>> syntax_fault("fare >> > 0")
     'an operand is missing'
     """
-    if not isinstance(expression, str) or _parse(expression) is not None:
+    if not isinstance(expression, str) or parsed(expression) is not None:
         return None
     query = f"SELECT 0, {expression}"
     try:
@@ -91,7 +91,7 @@ def aggregates_in(expression: Expression) -> list[str]:
     >>> aggregates_in("sum(fare) > 5"), aggregates_in("size(filter(tags, t -> t > 1)) > 5")
     (['sum'], [])
     """
-    tree = _parse(expression) if isinstance(expression, str) else None
+    tree = parsed(expression) if isinstance(expression, str) else None
     found = [] if tree is None or tree.find(sql.Query) else list(tree.find_all(sql.AggFunc))
     return [each.sql_name().lower() for each in found if each.find_ancestor(sql.Window) is None]
 
@@ -107,7 +107,7 @@ def used_columns(expression: Expression) -> frozenset[str]:
 
 @lru_cache(maxsize=4096)
 def _used_columns(text: str) -> frozenset[str]:
-    tree = _parse(text)
+    tree = parsed(text)
     if tree is None or tree.find(sql.Query):
         return frozenset()
     first_parts = ((column, column.parts[0]) for column in tree.find_all(sql.Column))
@@ -134,7 +134,7 @@ def all_used_columns(expression: Expression) -> frozenset[str] | None:
     >>> sorted(all_used_columns("Fare * 2 AS twice")), all_used_columns("*"), all_used_columns(object())
     (['2', 'as', 'fare'], None, None)
     """
-    tree = _parse(expression) if isinstance(expression, str) else None
+    tree = parsed(expression) if isinstance(expression, str) else None
     if tree is None or tree.find(sql.Query) or any(not _is_counted(star) for star in tree.find_all(sql.Star)):
         return None
     words = re.findall(r"\w+", expression.lower())
@@ -152,7 +152,7 @@ def result_name(expression: Expression) -> str | None:
     >>> result_name("fare"), result_name("fare * 2 AS double_fare"), result_name("fare * 2")
     ('fare', 'double_fare', None)
     """
-    tree = _parse(expression) if isinstance(expression, str) else None
+    tree = parsed(expression) if isinstance(expression, str) else None
     if isinstance(tree, sql.Alias) and isinstance(tree.args["alias"], sql.Identifier):
         return str(tree.alias)
     if isinstance(tree, sql.Column) and not isinstance(tree.this, sql.Star):
@@ -166,7 +166,7 @@ def passed_column(expression: Expression) -> str | None:
     >>> passed_column("fare"), passed_column("fare AS price"), passed_column("fare * 2 AS fare"), passed_column("a.b")
     ('fare', 'fare', None, None)
     """
-    tree = _parse(expression) if isinstance(expression, str) else None
+    tree = parsed(expression) if isinstance(expression, str) else None
     inner = tree.this if isinstance(tree, sql.Alias) else tree
     if isinstance(inner, sql.Column) and len(inner.parts) == 1 and not isinstance(inner.this, sql.Star):
         return str(inner.name)
@@ -179,7 +179,7 @@ def column_alone(expression: Expression) -> str | None:
     >>> column_alone("(fare)"), column_alone("fare > 0"), column_alone("trip.fare")
     ('fare', None, None)
     """
-    tree = _parse(expression) if isinstance(expression, str) else None
+    tree = parsed(expression) if isinstance(expression, str) else None
     inner = None if tree is None else tree.unnest()
     alone = isinstance(inner, sql.Column) and len(inner.parts) == 1 and not isinstance(inner.this, sql.Star)
     return inner.name if alone and inner is not None else None
@@ -191,7 +191,7 @@ def is_computed_value(expression: Expression) -> bool:
     >>> [is_computed_value(text) for text in ("fare + 1", "'a'", "fare::int", "fare + 1 > 2", "isnan(fare)")]
     [True, True, True, False, False]
     """
-    tree = _parse(expression) if isinstance(expression, str) else None
+    tree = parsed(expression) if isinstance(expression, str) else None
     inner = None if tree is None else tree.unnest()
     if isinstance(inner, sql.Cast):
         return not inner.to.is_type(sql.DataType.Type.BOOLEAN, sql.DataType.Type.UNKNOWN)
@@ -213,7 +213,7 @@ def names_itself(expression: Expression) -> bool:
     >>> [names_itself(item) for item in ("zone.*", "* EXCEPT (fare)", "explode(tags) AS (key, tag)", "fare * 2")]
     [True, True, True, False]
     """
-    tree = _parse(expression) if isinstance(expression, str) else None
+    tree = parsed(expression) if isinstance(expression, str) else None
     return tree is None or isinstance(tree, sql.Aliases) or bool(tree.is_star)
 
 

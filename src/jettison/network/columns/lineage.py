@@ -15,6 +15,7 @@ from jettison.network.operators import (
     Aggregate,
     CountAggregate,
     Join,
+    Map,
     Operator,
     Output,
     Select,
@@ -63,6 +64,8 @@ def _before(graph: Graph, name: str, column: str) -> list[tuple[str, str]]:
     elif isinstance(operator, WithColumns):
         made = {made.lower(): expression for made, expression in operator.columns}
         theirs = passed_column(made[column.lower()]) if column.lower() in made else column
+    elif isinstance(operator, Map):
+        theirs = None if column.lower() in {name.lower() for name in operator.adds} else column
     elif isinstance(operator, Aggregate | CountAggregate):
         theirs = next((name for name in operator.window.by if name.lower() == column.lower()), None)
     else:

@@ -9,11 +9,13 @@ from jettison.network.columns.expressions import check_columns, is_whole_star, n
 from jettison.network.columns.join_columns import Columns, join_columns, stream_join_columns
 from jettison.network.columns.reserved import added
 from jettison.network.columns.schema import check_names
+from jettison.network.columns.words import meant
 from jettison.network.operators import (
     Aggregate,
     Apply,
     CountAggregate,
     Join,
+    Map,
     Operator,
     Output,
     Select,
@@ -44,7 +46,7 @@ def operator_columns(operator: Operator, found: dict[str, Columns], coming: Sequ
     elif isinstance(operator, WithColumns):
         for _, expression in operator.columns:
             check_columns(element, expression, here, also=coming)
-        return None if here is None else _with_columns(operator, here)
+        return None if here is None else _added(here, [name for name, _ in operator.columns])
     elif isinstance(operator, Union):
         return _union_columns(element, operator, found)
     elif isinstance(operator, Join):
@@ -58,15 +60,27 @@ def operator_columns(operator: Operator, found: dict[str, Columns], coming: Sequ
     elif isinstance(operator, Apply):
         check_names(element, operator.columns or ())
         return operator.columns
+    elif isinstance(operator, Map):
+        _check_key(element, operator.key, here, coming)
+        return None if here is None else _added(here, operator.adds)
     elif isinstance(operator, Output) and (fault := added(element, here or (), quality=operator.quality)):
         raise NetworkError(fault)
     return here
 
 
-def _with_columns(operator: WithColumns, here: tuple[str, ...]) -> tuple[str, ...]:
+def _check_key(element: str, key: Sequence[str], here: Columns, coming: Sequence[str]) -> None:
+    known = {name.lower() for name in (*(here or ()), *coming)}
+    for column in key:
+        if here is not None and column.lower() not in known:
+            raise NetworkError(
+                f"{element}: key {column!r} is no column{meant(column, here)}. Columns here: {', '.join(here)}."
+            )
+
+
+def _added(here: tuple[str, ...], names: Sequence[str]) -> tuple[str, ...]:
     """A new column that differs from an old one in case only takes its place, as in Spark."""
     columns = {name.lower(): name for name in here}
-    columns |= {name.lower(): name for name, _ in operator.columns}
+    columns |= {name.lower(): name for name in names}
     return tuple(columns.values())
 
 

@@ -31,6 +31,7 @@ from jettison.network.operators import (
     Apply,
     CountAggregate,
     Join,
+    Map,
     Operator,
     Output,
     Select,
@@ -155,6 +156,9 @@ def _described(operator: Operator, *, results: bool) -> str:
     if isinstance(operator, Apply):
         columns = "" if operator.columns is None else f" columns={_listed(operator.columns)}"
         return f"{function_identity(operator.function)}{columns}"
+    if isinstance(operator, Map):
+        columns = ", ".join(f"{name} {kind}" for name, kind in operator.schema)
+        return f"{function_identity(operator.function)} of {'rows' if operator.rows else 'a row'} adds ({columns})"
     assert isinstance(operator, Union | Output)
     return ""
 

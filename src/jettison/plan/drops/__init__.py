@@ -5,6 +5,6 @@ Goes out: a frozen value that a plan holds, a log keeps and the simulator follow
 one function per kind, found by registration.
 """
 
-from jettison.plan.drops import by_key, random, semantic, stratified, window
+from jettison.plan.drops import by_key, cost_bound, random, semantic, stratified, window
 
-__all__ = ["by_key", "random", "semantic", "stratified", "window"]  # imported, so that every plan can be read
+__all__ = ["by_key", "cost_bound", "random", "semantic", "stratified", "window"]  # imported: every plan can be read

@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Literal, Protocol, TypeVar
 
 from jettison.errors import PlanError
 
-Judges = Literal["chance", "key", "group", "value", "window"]
-"""What a drop judges a tuple by: its identity, its key, its group, its value, or the windows that it is in."""
+Judges = Literal["chance", "key", "group", "value", "window", "cost"]
+"""What a drop judges a tuple by: its identity, its key, its group, its value, its windows, or its cost."""
 
 PassShare = float | tuple[float, ...]
 """What passes a drop: a share, or one for every cell of a track."""
@@ -84,6 +84,15 @@ def from_content(arc: str, content: Mapping[str, Any]) -> Drop:
         f"the plan's drop on arc {arc!r} is of an unknown kind: {dict(content)}. Kinds: {known}. "
         f"A kind of your own is known once the module that registers it is imported."
     )
+
+
+def work_shares(drops: Mapping[str, Drop], passed: Mapping[str, PassShare]) -> dict[str, PassShare]:
+    """What is left of the work behind each drop, of what passed: less, where a drop lets the cheap tuples pass.
+
+    Such a drop has a `cost_factor`: what a tuple that passes costs, over the mean of all that come.
+    """
+    factors = {arc: getattr(drop, "cost_factor", 1.0) for arc, drop in drops.items()}
+    return {arc: share if isinstance(share, tuple) else share * factors.get(arc, 1.0) for arc, share in passed.items()}
 
 
 def pass_shares(drops: Mapping[str, Drop]) -> dict[str, PassShare]:

@@ -33,6 +33,11 @@ class AskedShedder:
         """Whether windows of groups that are worth least go first."""
         return bool(getattr(self.shedder, "by_value", False))
 
+    @property
+    def every_batch(self) -> bool:
+        """Whether it plans every batch anew, also those that fit their budget: it has a goal beside the budget."""
+        return bool(getattr(self.shedder, "every_batch", False))
+
     def plan(self, problem: Problem) -> Plan | Infeasible:
         try:
             answer = self.shedder.plan(problem)

@@ -3,6 +3,7 @@
 semantic   the road map, by value where outputs are valued (the default)
 random     the road map, by chance alone
 exact      the best plan outright, a linear program per batch
+las        load-aware: in front of operators that are timed by what tuples cost, elsewhere by the road map
 input-*    admission control: four rules that drop at inputs and ask no output what it is worth (thesis 3.8.2)
 
 Where windows must be right all of them let windows go whole. The exact planner then plans as the road map does, and
@@ -16,6 +17,7 @@ from jettison.network.columns.words import meant
 from jettison.plan.problem import Shedder
 from jettison.plan.shedders.admission import ADMISSION
 from jettison.plan.shedders.exact import ExactShedder
+from jettison.plan.shedders.las import Las
 from jettison.plan.shedders.renewed_road_map import RenewedRoadMap
 from jettison.plan.shedders.rest import Rest
 
@@ -23,8 +25,9 @@ SEMANTIC = "semantic"
 RANDOM = "random"
 
 EXACT = "exact"
+LAS = "las"
 
-SHEDDERS = (SEMANTIC, RANDOM, EXACT, *ADMISSION)
+SHEDDERS = (SEMANTIC, RANDOM, EXACT, LAS, *ADMISSION)
 
 
 def check_shedder(given: object) -> None:
@@ -55,4 +58,6 @@ def shedder_named(name: str, rest: Rest | None = None) -> Shedder:
     check_shedder(name)
     if name in ADMISSION:
         return ADMISSION[name]
+    if name == LAS:
+        return Las(rest=RenewedRoadMap(rest=rest))
     return ExactShedder() if name == EXACT else RenewedRoadMap(by_value=name == SEMANTIC, rest=rest)

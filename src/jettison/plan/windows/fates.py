@@ -42,7 +42,7 @@ from numpy.typing import NDArray
 from jettison.errors import PlanError
 from jettison.plan.windows.even_spacing import BITS as BITS
 from jettison.plan.windows.even_spacing import goes, phase_at, rate_of
-from jettison.plan.windows.xxhash64 import hash_of_longs, hash_of_text
+from jettison.statistics.sketches.xxhash64 import hash_of_longs, hash_of_text
 
 BEGINNING = -(2**62)
 """Before every window, and far enough from the ends of a bigint to be subtracted."""

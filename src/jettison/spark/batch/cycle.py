@@ -33,6 +33,7 @@ from jettison.telemetry.events import BatchEvent, batch_event
 _log = logging.getLogger("jettison")
 
 Frames = Mapping[str, DataFrame]
+_TIDY_EVERY = 100
 
 
 @dataclass
@@ -45,7 +46,7 @@ class _Clock:
     first: bool
     """Whether it is the first batch of this run."""
     apart_s: float = 0.0
-    """What no other batch takes: calibration, counting groups."""
+    """What no other batch takes: counting groups."""
     planned_s: float = 0.0
     ended_s: float = 0.0
 
@@ -67,13 +68,17 @@ class BatchCycle:
 
     def run(self, frame: DataFrame, batch: int, query: StreamingQuery | None) -> None:
         """Plan, run and measure a batch that Spark hands over."""
+        with self._costs.batch():
+            self._run(frame, batch, query)
+
+    def _run(self, frame: DataFrame, batch: int, query: StreamingQuery | None) -> None:
         clock = self._begin(query)
         self._parts.checkpoint.check_held()
         logged = self._logged(batch, first=clock.first)
         records = self._intake.records(frame, batch, logged)
         raw = self._intake.frames(frame, records, query)
         self._parts.runner.begin(batch)
-        clock.apart_s = self._costs.measure(raw, records.rows, over_budget=self._views.totals.over_budget)
+        self._costs.take_over()
         marks = self._parts.runner.marks(batch)
         if logged is not None and self._is_ours(logged):
             plan = self._planning.resume(logged, marks, records.rows)
@@ -86,6 +91,8 @@ class BatchCycle:
         self._intake.delivered(measured, plan.plan, records, clock.ended_s)
         self._parts.checkpoint.ledger.write(batch, shed_entries(sample, plan.plan, plan.would))
         self._learn(sample, plan.plan, query)
+        over_budget = self._views.totals.over_budget
+        self._costs.measure_beside(raw, records.rows, sample.duration_ms, over_budget=over_budget)
         self._after_s = time.monotonic() - clock.ended_s
 
     def _logged(self, batch: int, *, first: bool) -> Logged | None:
@@ -179,10 +186,13 @@ class BatchCycle:
         event = self._event(sample, plan)
         self._views.show(event, self._progress)
         was_on_trial = self._planning.on_trial
+        self._costs.remember_sample(sample)
         self._planning.record(sample)
         self._intake.batch_ended(sample.rows_in, query)
         self._costs.remember_after(sample.batch, was_on_trial=was_on_trial)
         self._parts.checkpoint.tidying.after(sample.batch)
+        if sample.batch % _TIDY_EVERY == 0:
+            self._planning.tidy_pairs()
         self._views.listeners.tell(event)
 
     def _event(self, sample: BatchSample, plan: Plan) -> BatchEvent:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from jettison.network.graph import Graph
-from jettison.network.operators import Aggregate, Output
+from jettison.network.operators import Aggregate, Map, Output
 from jettison.network.windows.slice_groups import readers_below
 from jettison.plan.plan import Plan
 from jettison.spark.compile.drops import ALL, passes
@@ -47,6 +47,8 @@ def counted_by_slices(graph: Graph, plan: Plan, shapes: Mapping[str, Shape]) -> 
     To look at every row for that takes a good part of the time of simple aggregates.
     """
     source = graph.sources[0]
+    if any(isinstance(each, Map) for each in graph.operators):
+        return False  # what their tasks tell is observed with the rest
     if source.payload is not None or valued_columns(graph, source.name):
         return False
     if any(passes(arc, plan) != ALL for arc in plan.arcs):

@@ -17,11 +17,14 @@ from jettison.plan.plan import Plan
 from jettison.spark.compile.compiler import Compiler
 from jettison.spark.compile.drops import ALL, IDENTITY, TIME, passes
 from jettison.spark.compile.observations import observed_if_at_all, observed_within
-from jettison.spark.compile.observed_places import arc_metrics, before_place, newest_place, tail_place
+from jettison.spark.compile.observed_places import before_place, map_place, newest_place, tail_place
 from jettison.spark.compile.raw_rows import dropped_raw, newest_metric
 from jettison.spark.compile.value_samples import VALUES_MASK, value_metrics, value_sample, value_samples, valued_columns
+from jettison.spark.maps.mapped_rows import reports_in
+from jettison.spark.maps.timed_samples import timed_sample
 from jettison.spark.write.batch_jobs import Written
 from jettison.statistics.samples import LATENCY_QUANTILES, Measured, OutputSample, ValueSample
+from jettison.statistics.timed import TimedSample
 
 _SAMPLE_MASK = 63
 _ACCURACY = 200
@@ -118,6 +121,21 @@ class Measuring:
                     found.arcs[arc] = (max(rows, before), rows)
         return Measured(**vars(found))
 
+    def maps(self, most_lanes: int) -> Measured:
+        """What maps told: rows that they have rejected, which are put aside, and what tuples took."""
+        unfit, timed = dict[str, int](), dict[str, TimedSample]()
+        for name in self._counted.maps:
+            seen = self._counts(map_place(name))
+            reports = reports_in(seen)
+            if seen.get("unfit"):
+                # a partition that was computed twice is counted once here
+                unfit[name] = sum(each.unfit for each in reports)
+                self._compiler.guard.rejecting[f"{name} (function)"] = self._compiler.maps.rejecting(name, reports)
+            (arc,) = self._graph.arcs_into(name)
+            sample = timed_sample(reports, most_lanes, self._plan.drops.get(arc), self._counts(arc))
+            timed |= {} if sample is None else {name: sample}
+        return Measured(unfit=unfit, timed=timed)
+
     def _add_source(self, found: _Found, source: Source) -> None:
         name = source.name
         seen = self._counts(name)
@@ -176,8 +194,7 @@ class Measuring:
 
     def _arc_again(self, arc: str) -> dict[str, Any]:
         """What reached an arc and passed its drop, where the sink below did not look at its rows."""
-        metrics = arc_metrics(self._graph, arc, passes(arc, self._plan) or ALL, self._compiler.mask)
-        row = self._compiler.operator(Arc(arc).origin).selectExpr(*metrics).first()
+        row = self._compiler.before_drop(arc).selectExpr(*self._compiler.arc_metrics(arc)).first()
         return {} if row is None else row.asDict()
 
     def _before_again(self, source: Source) -> dict[str, Any]:

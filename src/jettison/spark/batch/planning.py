@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from jettison.control.dry_run import DryRun
 from jettison.control.loop import Controller
 from jettison.network.event_time.watermarks import BatchMarks
 from jettison.network.identity.lineage_hash import network_identity
+from jettison.network.operators import Map
+from jettison.plan.drops.cost_bound import CostBound
 from jettison.plan.plan import Plan
 from jettison.plan.refine.resolver import WindowDropResolver
 from jettison.plan.refine.staleness import Fresh
 from jettison.plan.refine.unread import Unread
 from jettison.plan.refine.window_lookahead import unresolved
+from jettison.plan.shedders.las import Las
 from jettison.spark.batch.calibration import assumed_profile
 from jettison.spark.batch.parts import RunOptions, RunParts
+from jettison.spark.checkpoint.cost_pairs import CostPairs
 from jettison.spark.checkpoint.logs import Logged
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample
+from jettison.statistics.sketches.telling_keys import key_costs
+from jettison.telemetry.cost_view import CostsReport
 
 Rows = Mapping[str, int]
 
@@ -52,6 +58,13 @@ class Planning:
         self._resolver = WindowDropResolver(parts.graph)
         self._identity = network_identity(parts.graph)
         self._resumed = False
+        self._pairs = CostPairs(parts.checkpoint.folder)
+        parts.runner.known.cost_pair = self._pairs.read
+        planner = self.controller.shedder
+        self._las = planner if isinstance(planner, Las) and (parts.settings.shedding or options.dry_run) else None
+        if self._las is not None and any(isinstance(each, Map) for each in parts.graph.operators):
+            parts.runner.sketch_functions = self._las.functions
+            self._restore_pairs(self._las)
 
     @property
     def identity(self) -> str:
@@ -75,10 +88,10 @@ class Planning:
         planner = self.controller if self._shadow is None else self._shadow.controller
         return planner.refused
 
-    def learn_profile(self, profile: Profile) -> None:
-        """Plan by costs that were measured just now."""
+    def learn_profile(self, profile: Profile, seen: Iterable[BatchSample] = ()) -> None:
+        """Plan by costs that were measured just now; batches that have run before, as `seen`, judge them."""
         self.calibrated = True
-        self.controller.calibrated(profile, shedding=self._settings.shedding)
+        self.controller.calibrated(profile, shedding=self._settings.shedding, seen=seen)
         self._shadow = self._shadow_of(profile)
 
     def decide(
@@ -94,11 +107,42 @@ class Planning:
     ) -> BatchPlan:
         """The plan for a batch that has none yet; `times_ms` are now, and the time since the batch before."""
         now_ms, interval_ms = times_ms
+        started_ms = 1000 * time.time()
         if marks is not None:
             self._resume_fates(batch)
-        plan = self.controller.decide(rows, now_ms, fresh=fresh, marks=marks, unread=unread, held=held)
+        plan = self.controller.decide(
+            rows, now_ms, fresh=fresh, marks=marks, unread=unread, held=held, started_ms=started_ms
+        )
         would = None if self._shadow is None else self._shadow.decide(rows, interval_ms, marks, held)
+        self._keep_pairs(plan if would is None else would, batch)
         return self._resolved(plan, plan, would, marks, rows)
+
+    def cost_reports(self) -> dict[str, CostsReport]:
+        """What was learned about the costs of maps."""
+        found = {}
+        for name, known in [] if self._las is None else self._las.costs.items():
+            keys = () if known.pair is None else tuple(key_costs(known.pair, known.keys))
+            work_us = (known.estimated_us, known.compared_us, known.skew_us)
+            found[name] = CostsReport(known.learner.state, known.published, *work_us, keys)
+        return found
+
+    def tidy_pairs(self) -> None:
+        """Delete published costs that no plan in the log can name."""
+        oldest = min(self._parts.checkpoint.plans.batches(), default=0)
+        self._pairs.tidy(oldest)
+
+    def _keep_pairs(self, plan: Plan, batch: int) -> None:
+        """Write down the costs that a plan names, before the plan is."""
+        for drop in plan.drops.values():
+            if self._las is not None and isinstance(drop, CostBound) and drop.sketch is not None:
+                pair = self._las.pair_named(drop.sketch) or self._pairs.read(drop.sketch)
+                self._pairs.keep(drop.operator, pair, batch, self._las.known(drop.operator).keys)
+
+    def _restore_pairs(self, las: Las) -> None:
+        """Go on, after a restart, with the costs that were used last; another sketch's are of no use."""
+        for operator, pair in self._pairs.newest().items():
+            if pair.functions == las.functions and operator in self._graph.by_name:
+                las.restore(operator, pair)
 
     def restore_before(self, batch: int) -> None:
         """Go on, after a start, where a run without `learn` was before this batch."""
@@ -150,5 +194,6 @@ class Planning:
         """Who plans in a dry run: as if it were obeyed, and learning that it was not."""
         if not self.dry_run or not self.calibrated:
             return None
-        settings = replace(self._settings, shedding=True, obeyed=False)
+        # the shedder is that of the run, which asks it for nothing: what it learns, the run reports
+        settings = replace(self._settings, shedding=True, obeyed=False, shedder=self.controller.shedder)
         return DryRun(Controller(self._graph, settings, profile, guessed=self.on_trial))

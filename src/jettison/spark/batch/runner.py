@@ -15,7 +15,7 @@ from jettison.errors import SinkError
 from jettison.network.arc import Arc
 from jettison.network.event_time.watermarks import BatchMarks
 from jettison.network.graph import Graph
-from jettison.network.operators import Aggregate, Operator, Output, Source, StreamJoin
+from jettison.network.operators import Aggregate, Map, Operator, Output, Source, StreamJoin
 from jettison.network.row_bounds import most_rows_of
 from jettison.plan.plan import Plan
 from jettison.plan.reasons import reason_on
@@ -34,6 +34,7 @@ from jettison.spark.guard.care_period import CarePeriod
 from jettison.spark.guard.careful import Rejecting, unfit_rows, with_care
 from jettison.spark.guard.isolate import is_of_rows
 from jettison.spark.job_descriptions import part
+from jettison.spark.maps.cost_filter import without_judgement
 from jettison.spark.state.operator_state import BatchState, OpenedBatch, OperatorState, Progress
 from jettison.spark.state.presence import Presence
 from jettison.spark.state.slice_state import SliceState
@@ -41,6 +42,7 @@ from jettison.spark.write.batch_jobs import BatchJobs, RunSinks, Written
 from jettison.spark.write.dead_letters import put_aside, raw_aside, rows_aside
 from jettison.spark.write.small_outputs import SmallOutputs, width_of
 from jettison.statistics.samples import Measured
+from jettison.statistics.sketches.universal import HashFunctions
 
 _LOG = logging.getLogger("jettison")
 
@@ -70,6 +72,9 @@ class BatchRunner:
         self._presence = presence
         self._slices = next((state for state in states if isinstance(state, SliceState)), None)
         self.shared: frozenset[str] = frozenset()
+        self._maps = frozenset(each.name for each in graph.operators if isinstance(each, Map))
+        self.sketch_functions: HashFunctions | None = None
+        """Those of the sketches that maps are timed into; None: they are not timed."""
         self.known = ExpressionCache()
         self._care = CarePeriod()
         self._small = SmallOutputs()
@@ -149,7 +154,7 @@ class BatchRunner:
                 most_rows = most_rows_of(self._graph, output.name, rows, results)
                 self._write(jobs, compiler, output, batch, most_rows, count=count)
             for sink, arcs in self.sinks.on_shed.of(plan.arcs).items():
-                jobs.keep_shed(sink, [self._shed_rows(compiler, raw, arc, plan) for arc in arcs])
+                jobs.keep_shed(sink, [_shed_rows(self._graph, compiler, raw, arc, plan, self.known) for arc in arcs])
             built = time.perf_counter()
             written = jobs.written()
             measuring = Measuring(self._graph, compiler, raw, plan, rows)
@@ -157,6 +162,7 @@ class BatchRunner:
             parts_ms = {"building": 1000 * (built - began), **jobs.shed_ms()}
             unfit = Measured(unfit=unfit_rows(compiler.guard.rejecting), parts_ms=parts_ms)
             measured = self._measured(measuring, states, written, count=count).plus(unfit)
+            measured = measured.plus(measuring.maps(self._spark.sparkContext.defaultParallelism))
             self._keep_rejected(compiler, raw, batch.number, plan, measured)
             return measured
         finally:
@@ -171,11 +177,13 @@ class BatchRunner:
         """What builds the frames of a batch."""
         closed = closed_arcs(self._graph, plan, rows, _quiet(states))
         scope = Scope(
-            shared=worth_sharing(self._graph, self.shared, live_outputs(self._graph, closed)),
+            # a map is never computed twice
+            shared=worth_sharing(self._graph, self.shared | self._maps, live_outputs(self._graph, closed)),
             whole=self.sinks.on_shed.tails,
             closed=closed if states else frozenset(),
             stateful=frozenset().union(*(state.operators for state in self._states)),
             mask=sample_mask(sum(rows.values())),
+            sketch_functions=self.sketch_functions,
         )
         return Compiler(self._graph, raw, plan, self._tables, self.known, scope)
 
@@ -268,19 +276,11 @@ class BatchRunner:
             measured = measured.plus(Measured(timeless={self._graph.sources[0].name: timeless}))
         return measured.plus(Measured(parts_ms={"measuring": 1000 * (time.perf_counter() - began)}))
 
-    def _shed_rows(self, compiler: Compiler, raw: Frames, arc: str, plan: Plan) -> DataFrame:
-        tail = Arc(arc).tail
-        if tail is not None:
-            return rows_aside(arc, compiler.operator(tail).where(f"NOT ({passes(arc, plan)})"), reason_on(plan, arc))
-        source, columns = self._source(arc), raw[arc].columns
-        rows = dropped_raw(source, raw[arc], columns, plan, self.known, shed=True)
-        return raw_aside(source, rows, columns, reason_on(plan, arc))
-
     def _keep_rejected(self, compiler: Compiler, raw: Frames, batch: int, plan: Plan, measured: Measured) -> None:
         """Put rows that do not parse, and those on which expressions fail, where they can be looked at."""
         threw = [each for each in compiler.guard.rejecting.values() if each.place in measured.unfit]
         frames = [_unfit_aside(self._graph, each) for each in threw]
-        for source in (self._source(name) for name, count in measured.rejected.items() if count > 0):
+        for source in (_source(self._graph, name) for name, count in measured.rejected.items() if count > 0):
             name = source.name
             bad = dropped_raw(source, raw[name], raw[name].columns, plan, self.known).where(f"NOT {is_parsed(source)}")
             frames.append(raw_aside(source, bad, raw[name].columns, "does not parse"))
@@ -294,8 +294,21 @@ class BatchRunner:
                     f"{reason_of(error)}). It is not committed: mend the sink and start again."
                 ) from error
 
-    def _source(self, name: str) -> Source:
-        return next(source for source in self._graph.sources if source.name == name)
+
+def _shed_rows(
+    graph: Graph, compiler: Compiler, raw: Frames, arc: str, plan: Plan, known: ExpressionCache
+) -> DataFrame:
+    """What a plan drops on an arc, as it is put aside."""
+    if Arc(arc).tail is not None:
+        shed = compiler.before_drop(arc).where(f"NOT ({passes(arc, plan)})")
+        return rows_aside(arc, without_judgement(shed), reason_on(plan, arc))
+    source, columns = _source(graph, arc), raw[arc].columns
+    rows = dropped_raw(source, raw[arc], columns, plan, known, shed=True)
+    return raw_aside(source, rows, columns, reason_on(plan, arc))
+
+
+def _source(graph: Graph, name: str) -> Source:
+    return next(source for source in graph.sources if source.name == name)
 
 
 def _quiet(states: Sequence[BatchState]) -> frozenset[str]:

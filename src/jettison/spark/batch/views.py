@@ -23,9 +23,9 @@ _log = logging.getLogger("jettison")
 class Views:
     """The views of one run."""
 
-    def __init__(self, graph: Graph, budget_ms: float, options: RunOptions) -> None:
+    def __init__(self, graph: Graph, budget_ms: float, deadline_ms: float, options: RunOptions) -> None:
         self._graph = graph
-        self.totals = Totals(graph, budget_ms, notes=options.notes)
+        self.totals = Totals(graph, budget_ms, deadline_ms, notes=options.notes)
         self.history = History()
         self.metrics = options.metrics
         self.listeners = Listeners()

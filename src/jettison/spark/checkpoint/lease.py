@@ -3,8 +3,9 @@
 checkpoint/.lease.json   who holds the checkpoint, and how often that was renewed
 
 Only one of two runs that start together can create the file. A run that finds one watches it: if it is renewed, the
-checkpoint is in use; if not, for as long as three renewals take, its holder is dead and the run takes it over. Clocks
-of two machines are never compared. A holder that finds another's name, or that cannot renew in time, runs no further
+checkpoint is in use; if not, in as many looks as three renewals take, its holder is dead and the run takes it over.
+Looks are counted, because time also passes while a busy machine keeps both runs from going on. Clocks of two machines
+are never compared. A holder that finds another's name, or that cannot renew in time, runs no further
 batch.
 
 Limits. A holder that was frozen for longer than that (a suspended machine) may still finish what it had begun after
@@ -30,6 +31,8 @@ from jettison.spark.checkpoint.small_files import Folder
 RENEW_S = 10.0
 _NAME = ".lease.json"
 _SETTLE_SHARE = 0.1
+_LOOKS = 5
+"""So often a run looks, within a renewal, whether another holds the checkpoint."""
 
 
 class Lease:
@@ -79,10 +82,9 @@ class Lease:
         self._renewed_s = time.monotonic()
 
     def _is_silent(self, seen: str) -> bool:
-        """Whether nobody renews what was seen, for as long as three renewals take."""
-        until = time.monotonic() + 3 * self._renew_s
-        while time.monotonic() < until:
-            time.sleep(self._renew_s / 5)
+        """Whether nobody renews what was seen, in as many looks as three renewals take."""
+        for _ in range(3 * _LOOKS):
+            time.sleep(self._renew_s / _LOOKS)
             now = self._folder.read(_NAME)
             if now != seen:
                 return now is None

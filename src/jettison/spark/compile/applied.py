@@ -72,12 +72,19 @@ class Applier:
         made = resolve(operator)(rows)
         if not isinstance(made, DataFrame):
             raise TypeError(f"the function gave {an(type(made).__name__)}, not a DataFrame: return the rows.")
-        if IDENTITY not in made.columns and operator.name in self.weighed:
+        columns = made.columns
+        visible = [column for column in columns if column not in HIDDEN]
+        if operator.columns is not None and sorted(visible) != sorted(operator.columns):
+            raise StartError(
+                f"apply {operator.name!r}: the function gives columns {', '.join(visible)}, and columns= declares "
+                f"{', '.join(operator.columns)}: declare what it gives, or leave columns= out."
+            )
+        if IDENTITY not in columns and operator.name in self.weighed:
             raise StartError(
                 f"apply {operator.name!r}: its rows have lost what they go or stay by, and what is behind is "
                 f"estimated (on_loss='estimate'): let the function keep column {IDENTITY!r}."
             )
-        return made if IDENTITY in made.columns else made.selectExpr("*", identity_of(made.columns))
+        return made if IDENTITY in columns else made.selectExpr("*", identity_of(columns))
 
     def _check_clash(self, join: Join, frame: DataFrame) -> None:
         """The columns of a table that is named at the start are seen here first."""

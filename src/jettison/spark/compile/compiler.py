@@ -6,6 +6,7 @@ measured. They are cut off at the outputs.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -16,9 +17,11 @@ from jettison.network.arc import Arc, arc_head, arc_name
 from jettison.network.columns.columns_needed import needed_columns
 from jettison.network.event_time.progress import time_places
 from jettison.network.graph import Graph
-from jettison.network.operators import Aggregate, CountAggregate, Operator, Output, Source, StreamJoin
+from jettison.network.operators import Aggregate, CountAggregate, Map, Operator, Output, Source, StreamJoin
 from jettison.network.windows.estimated_aggregates import weighed
 from jettison.network.windows.estimates import WEIGHT
+from jettison.plan.drops.cost_bound import CostBound
+from jettison.plan.drops.latency_rule import LatencyRule
 from jettison.plan.plan import Plan
 from jettison.spark.compile.applied import Applier
 from jettison.spark.compile.arriving import Arriving
@@ -31,6 +34,9 @@ from jettison.spark.compile.raw_rows import (
 )
 from jettison.spark.compile.source_rows import SourceRows
 from jettison.spark.guard.guard import Guard
+from jettison.spark.maps.cost_filter import cost_metrics, judged, without_judgement
+from jettison.spark.maps.mapped_rows import MappedRows
+from jettison.statistics.sketches.universal import HashFunctions
 
 Outside = Callable[[str, tuple[str, ...]], str]
 """See `spark.state.operator_state.BatchState.outside`."""
@@ -42,7 +48,8 @@ class Scope:
 
     Frames of `shared` operators are built once and persisted; of `whole` operators with all their columns. On `closed`
     arcs there are no rows. Operators that are `stateful` keep rows from batch to batch, and their results are given
-    from outside (`Compiler.give`). `mask` says which rows are looked at before drops by value.
+    from outside (`Compiler.give`). `mask` says which rows are looked at before drops by value. Maps are timed into
+    sketches of these `sketch_functions`, if any.
     """
 
     shared: frozenset[str] = frozenset()
@@ -50,6 +57,7 @@ class Scope:
     closed: frozenset[str] = frozenset()
     stateful: frozenset[str] = frozenset()
     mask: int = 0
+    sketch_functions: HashFunctions | None = None
 
 
 class Compiler:
@@ -80,6 +88,7 @@ class Compiler:
         self._built: dict[str, DataFrame] = {}  # in which nothing is counted: the same for every output
         self.counted = Counted()
         self._sources = SourceRows(graph, raw, plan, self.known, self.counted, self.mask, self.timed)
+        self.maps = MappedRows(self.known, self.scope.sketch_functions, self.counted.maps)
         applier = Applier(self.known, tables, self._weighed)
         self.guard = Guard(self.known, tables, partial(applier.apply, narrowed=self.persisted))
 
@@ -98,6 +107,10 @@ class Compiler:
     def give(self, results: Mapping[str, DataFrame]) -> None:
         """Take the results of operators with state: what is below them is built of these."""
         self._results |= results
+
+    def replace(self, name: str, rows: DataFrame) -> None:
+        """Build what is below an operator of these rows: a copy of its own."""
+        self.persisted[name] = rows
 
     def has_results(self, name: str) -> bool:
         """Whether the results of an operator with state are known."""
@@ -147,6 +160,8 @@ class Compiler:
             if name not in self._results:
                 self.give(self.batch_alone.frames(operator, self.arriving(operator, count=count)))
             frame = self._results[name]
+        elif isinstance(operator, Map):
+            frame = self._mapped(operator, count)
         else:
             frames = [self._arc(tail, name, count) for tail in operator.inputs]
             frames[:1] = [self.guard.without_set_aside(operator, frames[0])]
@@ -166,6 +181,14 @@ class Compiler:
             self._built[name] = frame
         return frame
 
+    def _mapped(self, operator: Map, count: bool) -> DataFrame:
+        tail, arc = operator.inputs[0], self._graph.arcs_into(operator.name)[0]
+        drop = self._plan.drops.get(arc)
+        goal_us, since_us = math.inf, -math.inf
+        if isinstance(drop, CostBound) and isinstance(drop.rule, LatencyRule):
+            goal_us, since_us = drop.rule.tau_us, drop.rule.since_us
+        return self.maps.rows(operator, self._arc(tail, operator.name, count), goal_us, since_us, count=count)
+
     def _closed_counted(self, name: str, frame: DataFrame) -> DataFrame:
         """Count what reaches arcs that let nothing through: what is behind them may never be built."""
         for arc in self._graph.arcs_out_of(name):
@@ -178,20 +201,36 @@ class Compiler:
         arc = arc_name(tail, head)
         return self._dropped(arc, self._build(tail, count), count)
 
+    def before_drop(self, arc: str) -> DataFrame:
+        """The rows that come to the drop on an inner arc, with what it judges them by."""
+        return self._judged(arc, self.operator(Arc(arc).origin))
+
+    def _judged(self, arc: str, frame: DataFrame) -> DataFrame:
+        drop = self._plan.drops.get(arc)
+        return judged(frame, arc, drop, self.known) if isinstance(drop, CostBound) else frame
+
+    def arc_metrics(self, arc: str) -> list[str]:
+        """What is observed of an inner arc's rows before its drop, in SQL."""
+        drop = self._plan.drops.get(arc)
+        metrics = arc_metrics(self._graph, arc, passes(arc, self._plan) or ALL, self.mask)
+        return [*metrics, *cost_metrics(drop, self.mask)] if isinstance(drop, CostBound) else metrics
+
     def _dropped(self, arc: str, frame: DataFrame, count: bool) -> DataFrame:
         condition = passes(arc, self._plan)
         head = self._graph.by_name[arc_head(arc)]
         into_slices = self._told and isinstance(head, Aggregate)
         if condition is None or (condition == ALL and (into_slices or isinstance(head, Output))):
             return frame  # the output counts its rows, and so do slices
+        frame = self._judged(arc, frame)
         if count and into_slices:
             frame = self._tail_counted(arc, frame)
         elif count and arc not in self.counted.arcs:
             observation = self.counted.arcs[arc] = Observation()
-            metrics = arc_metrics(self._graph, arc, condition, self.mask)
-            frame = frame.observe(observation, *map(self.known.expression, metrics))
+            frame = frame.observe(observation, *map(self.known.expression, self.arc_metrics(arc)))
         if condition != ALL:
             frame = frame.where(self.known.expression(condition))
+        if isinstance(self._plan.drops.get(arc), CostBound):
+            frame = without_judgement(frame)
         if arc_head(arc) in self._weighed and arc in self._plan.drops:
             frame = frame.withColumn(WEIGHT, self.known.expression(weight(self._plan.drops[arc], WEIGHT)))
         return frame

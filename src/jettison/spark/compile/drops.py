@@ -18,6 +18,7 @@ from jettison.network.columns.schema import quoted
 from jettison.network.windows.estimates import WEIGHT
 from jettison.network.windows.time_windows import START
 from jettison.plan.drops.by_key import ByKey
+from jettison.plan.drops.cost_bound import CostBound
 from jettison.plan.drops.kind import Drop
 from jettison.plan.drops.random import Random
 from jettison.plan.drops.semantic import Semantic
@@ -27,10 +28,12 @@ from jettison.plan.plan import Plan
 from jettison.plan.windows.even_spacing import UNIT
 from jettison.plan.windows.fates import BEGINNING, BITS, Segment
 from jettison.plan.windows.need_bits import WORD_BITS, Needed
+from jettison.spark.maps.task_report import FAULT
 
 IDENTITY = "_jt_id"
 TIME = "_jt_time"
-HIDDEN = (IDENTITY, TIME, WEIGHT)
+HIDDEN = (IDENTITY, TIME, WEIGHT, FAULT)
+"""What rows carry along; the last one only rows that were rejected."""
 KEY = "_jt_key"
 LOOK = "_jt_look"
 """What a drop judges by (a value, a key, the time), where it had to be parsed for that; with a number."""
@@ -40,6 +43,8 @@ _EPOCH = datetime(1970, 1, 1)
 FIRST_US, END_US = ((datetime(year, 1, 1) - _EPOCH) // timedelta(microseconds=1) for year in (2, 9999))
 """Event times before year 2, or from 9999 on, are in no window: they stand for "none" or "for ever", the end of a
 window that they are in may be no time any more, and one that is believed would close all windows."""
+ADMITTED = "_jt_admitted"
+"""Whether a row passes a drop by cost, in frames that `spark.maps.cost_filter` has judged."""
 ALL = "true"
 """The condition that every row meets."""
 RECORD = ("_jt_topic", "_jt_partition", "_jt_offset")
@@ -159,6 +164,11 @@ def _by_value(arc: str, drop: Semantic, column: Column) -> str:
 @filters(Window)
 def _by_window(arc: str, drop: Window, column: Column) -> str:
     return is_needed(drop, column=column)
+
+
+@filters(CostBound)
+def _by_cost(arc: str, drop: CostBound, column: Column) -> str:
+    return ADMITTED
 
 
 def weight(drop: Drop | None, before: str | None = None) -> str:

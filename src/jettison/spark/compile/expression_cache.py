@@ -9,7 +9,9 @@ from typing import Any, TypeVar
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from jettison.errors import CheckpointError
 from jettison.spark.compile.drops import HIDDEN
+from jettison.statistics.sketches.cost_pair import CostPair
 
 T = TypeVar("T")
 
@@ -27,6 +29,8 @@ class ExpressionCache:
     """Whether expressions are tried first, as one has failed on some row; see `spark.guard.careful`."""
     looked: dict[str, Any] = field(default_factory=dict)
     """What Spark's analysis says of operators' expressions; see `spark.guard.trying`."""
+    cost_pair: Callable[[str], CostPair] = field(default=lambda name: _no_pair(name))
+    """The published costs that a plan names; see `spark.checkpoint.cost_pairs`."""
     set_aside: dict[str, frozenset[int]] = field(default_factory=dict)
     """Identities of rows of this batch on which an operator's function fails; see `spark.guard.isolate`."""
 
@@ -59,3 +63,7 @@ class ExpressionCache:
 
     def select(self, frame: DataFrame, items: Iterable[object]) -> DataFrame:
         return frame.select(*map(self.expression, items))
+
+
+def _no_pair(name: str) -> CostPair:
+    raise CheckpointError(f"costs {name!r} are named by a plan, and there is no checkpoint to find them in.")

@@ -25,6 +25,8 @@ class Counted:
     """By source whose drop judges by value: the values before it."""
     tails: dict[str, Observation] = field(default_factory=dict)
     """By operator: the rows it gives, where drops stand before slices, which tell themselves what comes to them."""
+    maps: dict[str, Observation] = field(default_factory=dict)
+    """By map: what its tasks tell."""
     again: dict[str, int] = field(default_factory=dict)
     """Rows behind a source's drop, where they had to be counted by a job of their own."""
     within: dict[str, DataFrame] = field(default_factory=dict)
@@ -38,7 +40,8 @@ class Counted:
         newest = {newest_place(name): each for name, each in self.newest.items()}
         before = {before_place(name): each for name, each in self.before.items()}
         tails = {tail_place(name): each for name, each in self.tails.items()}
-        return self.sources | self.arcs | newest | before | tails
+        maps = {map_place(name): each for name, each in self.maps.items()}
+        return self.sources | self.arcs | newest | before | tails | maps
 
 
 def newest_place(operator: str) -> str:
@@ -54,6 +57,11 @@ def before_place(source: str) -> str:
 def tail_place(operator: str) -> str:
     """The name under which the rows that an operator gives are counted."""
     return f"{operator} (rows)"
+
+
+def map_place(operator: str) -> str:
+    """The name under which it is observed what a map's tasks tell."""
+    return f"{operator} (map)"
 
 
 def arc_metrics(graph: Graph, arc: str, condition: str, mask: int) -> list[str]:

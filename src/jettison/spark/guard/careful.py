@@ -56,7 +56,7 @@ class Rejecting:
     place: str
     observation: Observation
     rows: DataFrame
-    reason: str
+    reason: str | Column
     metric: str = "rows"
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import tempfile
+from typing import NoReturn
 
 from pyspark.errors import AnalysisException
 
@@ -11,8 +13,10 @@ from jettison.spark.batch.parts import RunParts
 from jettison.spark.checkpoint.spark_files import checksum_fault
 from jettison.spark.ending.alive import session_alive
 from jettison.spark.ending.full_disk import full_disk
-from jettison.spark.error_text import reason_of
+from jettison.spark.error_text import reason_of, shown_cause, without_our_frames
 from jettison.spark.read.kafka import hint
+
+_log = logging.getLogger("jettison")
 
 
 class RunFailures:
@@ -31,6 +35,20 @@ class RunFailures:
         if not isinstance(error, AnalysisException):  # such as an aggregate before the network
             return error
         return StartError(f"network {self._graph.name!r}: {reason_of(error)} Sources: {self._sources}.")
+
+    def raise_at_start(self, error: BaseException) -> NoReturn:
+        """Raise what to say when the query does not start."""
+        explained = self.at_start(error)
+        if explained is error:
+            raise error
+        raise explained from (error if isinstance(explained, StartError) else shown_cause(error))
+
+    def raise_explained(self, error: BaseException, failure: BaseException | None) -> NoReturn:
+        """Raise what a run failed with (`explained`), with its first cause in few lines."""
+        explained = self.explained(error, failure)
+        _log.debug("network %s failed", self._graph.name, exc_info=error)
+        cause = shown_cause(explained.__cause__ if explained is failure else failure or error)
+        raise explained.with_traceback(None) from without_our_frames(cause)
 
     def session_ended(self) -> SessionError:
         return SessionError(
@@ -53,6 +71,13 @@ class RunFailures:
             f"network {self._graph.name!r}: a query of it is still starting, though stop() waited {patience_s:g} s: a "
             f"source hangs ({self._sources}). It is stopped as soon as it has started, and checkpoint {self._path!r} "
             f"stays in use until then: mend the source, or end this process."
+        )
+
+    def no_ledger(self) -> StartError:
+        """What to raise when a ledger is asked for and no session is there to read it."""
+        return StartError(
+            f"network {self._graph.name!r}: the ledger is a DataFrame, and its Spark session has ended: ask before "
+            f"spark.stop(), or read the files in {self._path}/ledger."
         )
 
     def explained(self, error: BaseException, failure: BaseException | None) -> BaseException:

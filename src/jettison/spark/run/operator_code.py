@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from jettison.network.event_time.coverage import keeping
 from jettison.network.graph import Graph
 from jettison.network.identity.code_hash import code_lines
-from jettison.network.operators import Aggregate, Apply, CountAggregate, Operator
+from jettison.network.operators import Aggregate, Apply, CountAggregate, Map, Operator
 from jettison.network.windows.user_aggregates import FUNCTIONS, Own, UserAggregate
 
 _OURS = "jettison."
@@ -61,7 +61,7 @@ def _lineage(graph: Graph, name: str) -> tuple[str, ...]:
 
 def _declared(operator: Operator) -> Iterator[Any]:
     """The functions that an operator was declared with."""
-    if isinstance(operator, Apply):
+    if isinstance(operator, Apply | Map):
         yield operator.function
     if isinstance(operator, Aggregate | CountAggregate):
         for _, call in operator.aggregates:

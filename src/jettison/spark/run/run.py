@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import NoReturn
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
@@ -18,6 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from jettison.control.loop import Controller
 from jettison.errors import JettisonError, SessionError, StartError
 from jettison.network.calls import checked_call
+from jettison.spark.batch.calibration import Calibration
 from jettison.spark.batch.costs import RunCosts
 from jettison.spark.batch.cycle import BatchCycle
 from jettison.spark.batch.intake import Intake
@@ -29,11 +29,13 @@ from jettison.spark.ending.alive import end_query, failure_of, in_trigger, sessi
 from jettison.spark.ending.closing import Step, close_all
 from jettison.spark.ending.interrupts import noticed_interrupts
 from jettison.spark.ending.leaving import leave_batch
-from jettison.spark.error_text import reason_of, shown_cause, without_our_frames
+from jettison.spark.ending.underway import Underway
+from jettison.spark.error_text import reason_of
 from jettison.spark.job_descriptions import described
 from jettison.spark.run.arguments import check_seconds
 from jettison.spark.run.failures import RunFailures
 from jettison.spark.run.query import RunQuery
+from jettison.statistics.worth import DEADLINE_TRIGGERS
 from jettison.telemetry.history import History
 from jettison.telemetry.listeners import Listener
 from jettison.telemetry.metrics import Metrics
@@ -66,18 +68,17 @@ class Run:
         self._planning = Planning(parts, options)
         self._intake = Intake(parts, self._planning, options.catch_up)
         self._costs = RunCosts(parts, self._planning)
-        self._views = Views(parts.graph, parts.settings.budget_us / 1000, options)
+        deadline_ms = DEADLINE_TRIGGERS * parts.settings.trigger_ms
+        self._views = Views(parts.graph, parts.settings.budget_us / 1000, deadline_ms, options)
         self._cycle = BatchCycle(parts, self._planning, self._intake, self._costs, self._views)
         self._failures = RunFailures(parts)
         self._failure: BaseException | None = None
         self._stopping = False
         self._breaking_off = False  # the query is being stopped, whatever a batch is doing
         self._left = False  # the next batch has come, and is left to the next start
-        self._idle = threading.Condition()
-        self._busy = False
+        self._underway = Underway()
         self._closed = False
         self._closing = threading.RLock()
-        self._batch_thread: int | None = None
         self._started_s = time.monotonic()
         self._ended_s: float | None = None
         self._query = RunQuery(parts, self._on_batch, available_now=options.available_now)
@@ -90,10 +91,7 @@ class Run:
         except BaseException as error:
             self._failure = error
             self._close()
-            explained = self._failures.at_start(error)
-            if explained is error:
-                raise
-            raise explained from (error if isinstance(explained, StartError) else shown_cause(error))
+            self._failures.raise_at_start(error)
 
     @property
     def query(self) -> StreamingQuery:
@@ -119,6 +117,21 @@ class Run:
     def shared(self) -> frozenset[str]:
         """Operators whose rows are persisted for several outputs."""
         return self._runner.shared
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """What was measured beside the stream; None before, and where costs were given or remembered."""
+        return self._costs.calibration
+
+    @checked_call("run.await_calibration", StartError)
+    def await_calibration(self, timeout: float) -> bool:
+        """Wait, at most `timeout` seconds, while costs are measured beside the stream. True when that is over.
+
+        A batch that is running is waited for, as costs may be measured on its rows. What was found is planned with from
+        the next batch on, and remembered when the run ends.
+        """
+        check_seconds("run.await_calibration: timeout", timeout)
+        return self._costs.wait_until_measured(timeout)
 
     @property
     def totals(self) -> Totals:
@@ -149,23 +162,31 @@ class Run:
             with noticed_interrupts() as interrupted:
                 ended = self._query.wait(timeout, interrupted)
                 if interrupted.is_set():
-                    self._interrupted()
+                    with suppress(JettisonError):  # it is in the log, and in what the next call raises
+                        self.stop()
+                    raise KeyboardInterrupt
         except StreamingQueryException as error:
             self._end_without_session()
             self._failure = self._failure or error  # it may have failed between two batches
             self._close()
-            self._raise(error)
+            self._failures.raise_explained(error, self._failure)
         if ended:
             self._end_without_session()
             self._close()
             if self._failure is not None:
-                self._raise(self._failure)
+                self._failures.raise_explained(self._failure, self._failure)
         return ended
 
-    def _interrupted(self) -> NoReturn:
-        with suppress(JettisonError):  # it is in the log, and in what the next call raises
-            self.stop()
-        raise KeyboardInterrupt
+    @checked_call("run.await_batches", StartError)
+    def await_batches(self, count: int, timeout: float) -> bool:
+        """Wait, at most `timeout` seconds, until `count` batches have run since the start. True when they have; raises
+        when the run failed."""
+        check_seconds("run.await_batches: timeout", timeout)
+        deadline = time.monotonic() + timeout
+        while self.totals.batches < count and time.monotonic() < deadline:
+            if self.await_termination(timeout=min(0.05, max(0.0, deadline - time.monotonic()))):
+                break
+        return self.totals.batches >= count
 
     @checked_call("run.stop", StartError)
     def stop(self, patience_s: float = 60.0) -> None:
@@ -178,7 +199,7 @@ class Run:
         """
         check_seconds("run.stop: patience_s", patience_s)
         self._stopping = True
-        if threading.get_ident() == self._batch_thread:  # a listener or a sink asks: its own batch must end first
+        if self._underway.on_this_thread:  # a listener or a sink asks: its own batch must end first
             threading.Thread(target=self.stop, args=(patience_s,), name="jettison-stop", daemon=True).start()
             return
         deadline = time.monotonic() + patience_s
@@ -191,16 +212,15 @@ class Run:
         self._breaking_off = True
         limit_s = min(max(_BREAKING_OFF_S, patience_s / 2), _LONGEST_BREAKING_OFF_S)
         has_ended = end_query(self._spark, self.query, limit_s)
-        with self._idle:  # nothing may write after closing
-            idle = self._idle.wait_for(lambda: not self._busy, timeout=limit_s if has_ended else 0.0)
+        idle = self._underway.wait_until_idle(limit_s if has_ended else 0.0)  # nothing may write after closing
         if not idle and session_alive(self._spark):
-            threading.Thread(target=self._close_when_idle, name="jettison-hangs", daemon=True).start()
+            self._underway.when_idle(self._close)
             raise self._failures.hangs(patience_s)
         ended_before = self._end_without_session()
         self._failure = self._failure or failure
         self._close()
         if failure is not None and not ended_before:
-            self._raise(failure)
+            self._failures.raise_explained(failure, self._failure)
 
     def report(self) -> Report:
         """What the run has done so far."""
@@ -208,7 +228,8 @@ class Run:
         # of the last batch that has run: the loop may have decided about the next one by now
         plan = self.history[-1][1] if self.history else self.controller.plan
         found = self.totals.report(seconds, plan, self._planning.infeasible)
-        return replace(found, listener_failures=self._views.listeners.failures)
+        failures = self._views.listeners.failures
+        return replace(found, listener_failures=failures, costs=self._planning.cost_reports())
 
     def _repr_html_(self) -> str:
         state = "runs" if self.is_active else "has ended" if self._failure is None else "has failed"
@@ -217,10 +238,7 @@ class Run:
     def ledger(self) -> DataFrame:
         """What was shed: batch, arc, rows in, rows shed, reason, plan row."""
         if not session_alive(self._spark):
-            raise StartError(
-                f"network {self.graph.name!r}: the ledger is a DataFrame, and its Spark session has ended: ask before "
-                f"spark.stop(), or read the files in {self._checkpoint.path}/ledger."
-            )
+            raise self._failures.no_ledger()
         return self._spark.createDataFrame(self._checkpoint.ledger.rows(), Ledger.COLUMNS)
 
     def _on_batch(self, frame: DataFrame, batch: int) -> None:
@@ -228,23 +246,16 @@ class Run:
             # the batch before is committed and this one has written nothing: the next start begins with it
             self._left = True
             leave_batch(self._spark, self.query)
-        with self._idle:
-            self._busy = True
-        self._batch_thread = threading.get_ident()
         broken_off = False
-        try:
-            with described(self._spark, f"{self.graph.name}: batch {batch}"):
-                self._cycle.run(frame, batch, self._query.handle)
-        except BaseException as error:
-            broken_off = self._breaking_off and session_alive(self._spark)
-            if not broken_off:
-                self._failure = error if session_alive(self._spark) else self._failures.session_ended()
-                raise
-        finally:
-            self._batch_thread = None
-            with self._idle:
-                self._busy = False
-                self._idle.notify_all()
+        with self._underway.batch():
+            try:
+                with described(self._spark, f"{self.graph.name}: batch {batch}"):
+                    self._cycle.run(frame, batch, self._query.handle)
+            except BaseException as error:
+                broken_off = self._breaking_off and session_alive(self._spark)
+                if not broken_off:
+                    self._failure = error if session_alive(self._spark) else self._failures.session_ended()
+                    raise
         if broken_off:
             leave_batch(self._spark, self.query)
 
@@ -263,9 +274,14 @@ class Run:
 
     def _closing_steps(self) -> list[Step]:
         log_end = partial(_log_end, self.graph.name, self.totals, self._failure, self._failures)
-        steps: list[Step] = [("writing the last line of the log", log_end), *self._views.closing()]
-        steps.append(("saving the costs (the next start measures them anew)", self._costs.remember))
-        steps += [("ending its threads", self._runner.close), ("letting go of the broker", self._parts.reader.close)]
+        steps: list[Step] = [
+            ("ending calibration", self._costs.close),
+            ("writing the last line of the log", log_end),
+            *self._views.closing(),
+            ("saving the costs (the next start measures them anew)", self._costs.remember),
+            ("ending its threads", self._runner.close),
+            ("letting go of the broker", self._parts.reader.close),
+        ]
         if session_alive(self._spark):
             steps += [("letting go of a table", frame.unpersist) for frame in self._persisted]
         return [*steps, ("releasing the checkpoint", self._checkpoint.close)]
@@ -280,24 +296,11 @@ class Run:
         """Note that the session has ended before the run, if so; True then."""
         if self._closed or session_alive(self._spark):
             return isinstance(self._failure, SessionError)
-        with self._idle:
-            self._idle.wait_for(lambda: not self._busy, timeout=_SESSION_GONE_S)
+        self._underway.wait_until_idle(_SESSION_GONE_S)
         if self._failure is None:
             self._failure = self._failures.session_ended()
             _log.warning("%s", self._failure)
         return isinstance(self._failure, SessionError)
-
-    def _raise(self, error: BaseException) -> NoReturn:
-        """Raise what the run failed with, with its first cause in few lines."""
-        explained = self._failures.explained(error, self._failure)
-        _log.debug("network %s failed", self.graph.name, exc_info=error)
-        cause = shown_cause(explained.__cause__ if explained is self._failure else self._failure or error)
-        raise explained.with_traceback(None) from without_our_frames(cause)
-
-    def _close_when_idle(self) -> None:
-        with self._idle:
-            self._idle.wait_for(lambda: not self._busy)
-        self._close()
 
 
 def _log_end(network: str, totals: Totals, failure: BaseException | None, failures: RunFailures) -> None:

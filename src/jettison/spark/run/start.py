@@ -96,8 +96,8 @@ def start(
         True; False measures and reports, but drops nothing; "dry-run" says what would have been dropped; or
         `jt.Shedding(mode, shedder, headroom, catch_up, stale)`.
     costs
-        What rows cost: `jt.Costs(profile, learn, shared)`, or a `jt.Profile`. Left out, the first batch of some size
-        measures it.
+        What rows cost: `jt.Costs(profile, learn, shared)`, or a `jt.Profile`. Left out, it is measured beside the
+        stream, on a sample of the first batch of some size; until then nothing is shed.
     tables
         The tables that joins name.
     dead_letters

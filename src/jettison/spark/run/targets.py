@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import urlparse
 
 from jettison.errors import StartError
+from jettison.network.columns.words import meant
 from jettison.network.graph import Graph
 from jettison.spark.write.dead_letters import ShedSinks
 from jettison.spark.write.sinks import ParquetSink, Sink, as_sink
@@ -50,12 +51,15 @@ def check_targets(
 def check_sinks(graph: Graph, sinks: Mapping[str, Any]) -> dict[str, Sink]:
     """A sink for every output, and for nothing else."""
     names = [output.name for output in graph.outputs]
+    for name in sinks:
+        if name not in names:
+            known = ", ".join(names)
+            raise StartError(
+                f"there is a sink for {name!r}, which is not an output{meant(name, names)}. Outputs: {known}."
+            )
     for name in names:
         if name not in sinks:
             raise StartError(f"output {name!r} has no sink: add sinks={{{name!r}: jt.parquet('out/{name}')}}.")
-    for name in sinks:
-        if name not in names:
-            raise StartError(f"there is a sink for {name!r}, which is not an output. Outputs: {', '.join(names)}.")
     return {name: as_sink(name, sinks[name]) for name in names}
 
 

@@ -92,8 +92,8 @@ def raw_aside(source: Source, raw: DataFrame, columns: Sequence[str], reason: st
     return raw.select(*shaped, *_content(beside, key, value))
 
 
-def rows_aside(arc: str, rows: DataFrame, reason: str) -> DataFrame:
-    """Rows on an inner arc in the common shape."""
+def rows_aside(arc: str, rows: DataFrame, reason: str | Column) -> DataFrame:
+    """Rows on an inner arc in the common shape; a reason may differ from row to row."""
     time = TIME if TIME in rows.columns else None
     return rows.select(*_shaped(arc, reason, time, None), *_content(F.lit(None), F.lit(None), _as_json(rows.columns)))
 
@@ -110,7 +110,7 @@ def _as_json(columns: Sequence[str]) -> Column:
     return F.to_json(F.struct(*(quoted(name) for name in columns if name not in HIDDEN)))
 
 
-def _shaped(arc: str, reason: str, time: str | None, record: Sequence[str] | None) -> list[Column]:
+def _shaped(arc: str, reason: str | Column, time: str | None, record: Sequence[str] | None) -> list[Column]:
     moment = F.lit(None) if time is None else F.expr(time)
     kinds = {"topic": "string", "partition": "int", "offset": "long"}
     return [
