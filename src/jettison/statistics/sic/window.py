@@ -18,7 +18,7 @@ window, however long it took.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -26,30 +26,14 @@ from typing import Any
 import numpy as np
 
 from jettison.errors import StartError
-from jettison.network.arc import arc_head
 from jettison.network.graph import Graph
 from jettison.statistics.samples import BatchSample
+from jettison.statistics.sic.batch import Passed
 from jettison.statistics.sic.layout import Layout, Vector, layout_of
-from jettison.statistics.sic.passage import Passage, read_rows
-from jettison.statistics.sic.stages import Stage, Stages
+from jettison.statistics.sic.stages import Stages
 
 PANES = 20
 """The window slides in steps of at most so many parts of it: what it remembers does not grow with its length."""
-_DIGITS = 7
-
-
-@dataclass(frozen=True)
-class Pane:
-    """Some batches one after the other: from when, until when, what sources brought, and the stages of all outputs."""
-
-    from_ms: float
-    until_ms: float
-    read: Mapping[str, float]
-    stages: Vector
-
-    def plus(self, other: Pane) -> Pane:
-        read = {name: rows + other.read.get(name, 0.0) for name, rows in self.read.items()}
-        return Pane(self.from_ms, other.until_ms, read, self.stages + other.stages)
 
 
 @dataclass(frozen=True)
@@ -72,8 +56,9 @@ class SicWindow:
 
     graph: Graph
     stw_ms: float
-    panes: tuple[Pane, ...] = field(default=(), repr=False)
-    now_ms: float = 0.0
+    panes: tuple[Passed, ...] = field(default=(), repr=False)
+    latest: Passed | None = field(default=None, repr=False)
+    """The newest batch alone: what is written down of it."""
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.stw_ms) and self.stw_ms > 0):
@@ -85,14 +70,19 @@ class SicWindow:
 
     def after(self, sample: BatchSample, closed: Collection[str] = ()) -> SicWindow:
         """The window after one more batch. `closed` are arcs that let nothing pass, of which nothing is counted."""
-        passed = sample.interval_ms if math.isfinite(sample.interval_ms) else 0.0
-        now_ms = self.now_ms + max(0.0, passed)
-        read = {source.name: read_rows(sample, source.name) for source in self.graph.sources}
-        new = Pane(self.now_ms, now_ms, read, self._layout.vector(self._passed(sample, closed)))
-        panes = [each for each in self.panes if each.until_ms > now_ms - self.stw_ms]
-        if panes and now_ms - panes[-1].from_ms <= self.stw_ms / PANES:
-            new = panes.pop().plus(new)
-        return SicWindow(self.graph, self.stw_ms, (*panes, new), now_ms)
+        return self.plus(Passed.of(self.graph, sample, closed))
+
+    def plus(self, batch: Passed) -> SicWindow:
+        """The window after one more batch: those that ended a whole window ago, or more, have left it."""
+        panes, ago_ms = [batch], batch.interval_ms
+        for pane in reversed(self.panes):
+            if ago_ms >= self.stw_ms:
+                break
+            panes.append(pane)
+            ago_ms += pane.interval_ms
+        if len(panes) > 1 and panes[0].interval_ms + panes[1].interval_ms <= self.stw_ms / PANES:
+            panes[:2] = [panes[1] + panes[0]]
+        return SicWindow(self.graph, self.stw_ms, tuple(reversed(panes)), batch)
 
     def sic(self, output: str) -> float:
         """The SIC of an output now, from 0 to 1."""
@@ -126,28 +116,13 @@ class SicWindow:
         return 1.0 / (len(active) * max(1.0, self.read(source)))
 
     def to_dict(self) -> dict[str, Any]:
-        """The window as plain data, for a checkpoint; outputs of which nothing was lost are left out of its panes."""
-        outputs = list(self._layout.ways)
-        panes = []
-        for pane in self.panes:
-            stages = {name: self._layout.stages(pane.stages, name) for name in outputs}
-            lossy = {name: found for name, found in stages.items() if not _plain(found)}
-            absent = [name for name, found in stages.items() if not _brought(found, pane.read)]
-            panes.append(
-                {
-                    "from_ms": _short(pane.from_ms, 12),
-                    "until_ms": _short(pane.until_ms, 12),
-                    "read": {name: _short(rows) for name, rows in pane.read.items()},
-                    "stages": {name: _stages_to_dict(each) for name, each in lossy.items() if name not in absent},
-                    **({"absent": absent} if absent else {}),
-                }
-            )
-        return {"stw_ms": self.stw_ms, "now_ms": _short(self.now_ms, 12), "outputs": outputs, "panes": panes}
+        """The window as plain data."""
+        panes = [pane.to_dict(self.graph) for pane in self.panes]
+        return {"stw_ms": self.stw_ms, "outputs": list(self._layout.ways), "panes": panes}
 
     @classmethod
     def from_dict(cls, graph: Graph, stw_ms: float, content: Mapping[str, Any]) -> SicWindow:
-        """A window as it was written down, for the network as it is now: what is gone from it is forgotten, and for an
-        output that is new nothing has come so far.
+        """A window as it was written down, for the network as it is now (see `restored`).
 
         >>> from jettison.network import Network
         >>> net = Network("one"); _ = net.source("s", "x int").output("o")
@@ -156,30 +131,29 @@ class SicWindow:
         >>> SicWindow.from_dict(net.graph, 10_000.0, written).sic("o")
         0.25
         """
-        layout, known = layout_of(graph), set(content.get("outputs", ()))
-        panes = []
-        for pane in content.get("panes", ()):
-            read = {source.name: float(pane["read"].get(source.name, 0.0)) for source in graph.sources}
-            stages = {}
-            for name, ways in layout.ways.items():
-                if name in pane["stages"]:
-                    stages[name] = _stages_from_dict(pane["stages"][name])
-                elif name in known and name not in pane.get("absent", ()):
-                    stages[name] = {source: Stage(read[source], read[source]) for source in ways.sources}
-            panes.append(Pane(pane["from_ms"], pane["until_ms"], read, layout.vector(stages)))
-        return cls(graph, stw_ms, tuple(panes), float(content.get("now_ms", 0.0)))
+        known = content["outputs"]
+        return cls.restored(graph, stw_ms, ((each, known) for each in reversed(content["panes"])))
 
-    def _passed(self, sample: BatchSample, closed: Collection[str]) -> dict[str, Stages]:
-        """The stages of every output in a batch; the way is followed where something was lost, or is kept in state."""
-        passage, lossy = Passage(self.graph, sample, closed), _lossy(sample, closed)
-        found: dict[str, Stages] = {}
-        for name, ways in self._layout.ways.items():
-            if ways.states or not lossy.isdisjoint(ways.operators):
-                found[name] = passage.stages(ways)
-            else:
-                reads = {source: read_rows(sample, source) for source in ways.sources}
-                found[name] = {source: Stage(rows, rows) for source, rows in reads.items()}
-        return found
+    @classmethod
+    def restored(
+        cls, graph: Graph, stw_ms: float, batches: Iterable[tuple[Mapping[str, Any], Collection[str]]]
+    ) -> SicWindow:
+        """The window of batches as they were written down, the newest first, each with the outputs that there were.
+
+        What is gone from the network since is forgotten, and for an output that is new nothing has come. No more is
+        read than the window needs.
+        """
+        found: list[Passed] = []
+        ago_ms = 0.0
+        for content, known in batches:
+            found.append(Passed.from_dict(graph, content, known))
+            ago_ms += found[-1].interval_ms
+            if ago_ms >= stw_ms:
+                break
+        window = cls(graph, stw_ms)
+        for each in reversed(found):
+            window = window.plus(each)
+        return window
 
     @cached_property
     def _totals(self) -> Vector:
@@ -207,38 +181,3 @@ class SicWindow:
     def _shares(self, output: str) -> dict[str, float]:
         """By where a stage begins, the share of what came that the output used in the end."""
         return self._found(output)[1]
-
-
-def _lossy(sample: BatchSample, closed: Collection[str]) -> set[str]:
-    """The operators at which, or before which, something was lost."""
-    arcs = [arc for arc, (came, kept) in sample.arcs.items() if kept < came]
-    found = {arc_head(arc) for arc in (*arcs, *closed)}
-    counts = (sample.skipped, sample.gone, sample.rejected, sample.unfit)
-    return found | {arc_head(name) for each in counts for name, count in each.items() if count}
-
-
-def _plain(stages: Stages) -> bool:
-    """Whether a network could be told to have lost nothing by what its sources brought alone."""
-    return all(stage.came == stage.used and not any(stage.into.values()) for stage in stages.values())
-
-
-def _brought(stages: Stages, read: Mapping[str, float]) -> bool:
-    """Whether an output was there when these rows were read."""
-    return all(stage.came == read[name] for name, stage in stages.items() if name in read)
-
-
-def _stages_to_dict(stages: Stages) -> dict[str, Any]:
-    return {
-        name: [_short(stage.came), _short(stage.used), {each: _short(rows) for each, rows in stage.into.items()}]
-        for name, stage in stages.items()
-    }
-
-
-def _stages_from_dict(content: Mapping[str, Any]) -> dict[str, Stage]:
-    return {name: Stage(came, used, into) for name, (came, used, into) in content.items()}
-
-
-def _short(number: float, digits: int = _DIGITS) -> float:
-    """A number as short as it may be written."""
-    shorter = float(f"{number:.{digits}g}")
-    return int(shorter) if shorter.is_integer() else shorter
