@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from jettison.control.dry_run import DryRun
 from jettison.control.loop import Controller
+from jettison.errors import CheckpointError
 from jettison.network.event_time.watermarks import BatchMarks
 from jettison.network.identity.lineage_hash import network_identity
 from jettison.network.operators import Map
@@ -24,8 +26,12 @@ from jettison.spark.checkpoint.cost_pairs import CostPairs
 from jettison.spark.checkpoint.logs import Logged
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample
+from jettison.statistics.sic import SicWindow
 from jettison.statistics.sketches.telling_keys import key_costs
 from jettison.telemetry.cost_view import CostsReport
+from jettison.telemetry.queries import sic_batches
+
+_log = logging.getLogger("jettison")
 
 Rows = Mapping[str, int]
 
@@ -151,6 +157,15 @@ class Planning:
         last = self._parts.checkpoint.plans.read(batch - 1) if batch > 0 else None
         if last is not None and last.network == self._identity:
             self.controller.restore(unresolved(last.plan), last.rows_per_s)
+
+    def restore_sic(self, batch: int) -> None:
+        """Go on, after a start, with what was lost in the batches before this one, as far as the ledger has them."""
+        window = self.controller.sic
+        try:
+            records = sic_batches(self._parts.checkpoint.ledger.before(batch))
+            self.controller.restore_sic(SicWindow.restored(self._graph, window.stw_ms, records))
+        except (CheckpointError, KeyError, TypeError, ValueError, AttributeError) as error:  # no result depends on it
+            _log.warning("network %s: the SIC of outputs begins anew with this run: %s", self._graph.name, error)
 
     def resume(self, logged: Logged, marks: BatchMarks | None, rows: Rows) -> BatchPlan:
         """The plan of a batch that is repeated: what was resolved is in the log; earlier versions resolve it anew."""

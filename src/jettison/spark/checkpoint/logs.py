@@ -111,8 +111,19 @@ class Ledger:
         self.files = BatchFiles(folder, "ledger", "the ledger", _RESTORE_LEDGER)
         self.clock = RunClock(self.files.newest_ms)
 
-    def write(self, batch: int, entries: list[dict[str, Any]]) -> None:
-        self.files.write(batch, {"batch": batch, "at_ms": round(self.clock.now_ms()), "entries": entries})
+    def write(self, batch: int, entries: list[dict[str, Any]], more: Mapping[str, Any] | None = None) -> None:
+        """Write down a batch; `more` is what outputs got of it (`telemetry.queries`), and what its SIC rests on."""
+        content = {"batch": batch, "at_ms": round(self.clock.now_ms()), "entries": entries}
+        self.files.write(batch, {**content, **(more or {})})
+
+    def before(self, batch: int) -> Iterator[dict[str, Any]]:
+        """The records of batches before this one, the newest first, without a gap; those of earlier versions, which
+        have entries alone, end it."""
+        for number in range(batch - 1, -1, -1):
+            content = self.files.read(number)
+            if not isinstance(content, dict):
+                return
+            yield content
 
     def rows(self) -> list[tuple[Any, ...]]:
         """All entries, as COLUMNS says."""
