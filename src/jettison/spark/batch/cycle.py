@@ -29,7 +29,6 @@ from jettison.statistics.estimators import Smoothed
 from jettison.statistics.records import Records
 from jettison.statistics.samples import BatchSample, Measured
 from jettison.telemetry.events import BatchEvent, batch_event
-from jettison.telemetry.queries import query_record
 
 _log = logging.getLogger("jettison")
 
@@ -94,7 +93,7 @@ class BatchCycle:
         self._intake.delivered(measured, plan.plan, records, clock.ended_s)
         self._planning.controller.follow(sample)
         event = self._event(sample, plan.plan)
-        shown = query_record(event, self._planning.controller.sic)
+        shown = self._planning.shown(sample, plan, marks, event)
         self._parts.checkpoint.ledger.write(batch, shed_entries(sample, plan.plan, plan.would), shown)
         self._learn(sample, event, query)
         over_budget = self._views.totals.over_budget
@@ -167,7 +166,8 @@ class BatchCycle:
         count = partial(with_counted_shares, parts.graph, raw, read, parts.tables, parts.runner.known, plan.plan, costs)
         shown = parts.runner.carefully(raw, count)
         obeyed = replace(shown, drops=plan.obeyed.drops)
-        return parts.runner.run(raw, batch, obeyed, records.rows, marks)
+        sic = self._planning.results.sql(plan.obeyed, records, marks, costs.profile)
+        return parts.runner.run(raw, batch, obeyed, records.rows, marks, sic)
 
     def _sample(self, batch: int, records: Records, measured: Measured, plan: BatchPlan, clock: _Clock) -> BatchSample:
         """What was measured of a batch."""
@@ -210,5 +210,5 @@ class BatchCycle:
             infeasible=self._planning.infeasible,
             calibrating=not self._planning.calibrated,
             uncertified=self._planning.uncertified,
-            sic=self._planning.controller.sic.all(),
+            sic=self._planning.controller.sic.all() if self._planning.controller.follows_sic else {},
         )

@@ -1,4 +1,4 @@
-"""Slices of which no window is kept, or not all, in SQL. Drops before an aggregate leave some: of times that were not in sight."""
+"""Slices of which no window is kept, or not all, in SQL. Drops before an aggregate leave some: of times not seen."""
 
 from __future__ import annotations
 
