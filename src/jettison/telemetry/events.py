@@ -108,18 +108,21 @@ class BatchEvent:
         """By output, the lowest SIC first, what a list of queries shows of a batch: its SIC, source tuples that were
         processed and lost, rows delivered, and the median and 95th percentile of their latency in milliseconds, where
         rows have a time."""
+        by_output: dict[str, Account] = {}
+        for (source, output), account in self.accounts.items():
+            gone = Account(read=float(self.sample.gone.get(source, 0)))
+            by_output[output] = by_output.get(output, Account()) + account + gone
         found = {}
         for name, sic in self.sic.items():
-            accounts = [each for (_, output), each in self.accounts.items() if output == name]
-            processed, read = sum(each.processed for each in accounts), sum(each.read for each in accounts)
+            whole = by_output.get(name, Account())
             seen = self.sample.outputs.get(name)
             late = (
                 {} if seen is None or seen.latency_ms is None else dict(zip(_LATENCIES, seen.latency_ms, strict=True))
             )
             found[name] = {
                 "sic": round(sic, 6),
-                "processed": round(processed, 1),
-                "lost": round(read - processed, 1),
+                "processed": round(whole.processed, 1),
+                "lost": round(whole.read - whole.processed, 1),
                 "rows": 0 if seen is None else seen.rows,
                 **{f"{each}_ms": round(late[each], 1) for each in ("p50", "p95") if each in late},
             }
