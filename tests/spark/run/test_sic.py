@@ -69,6 +69,10 @@ def test_sic_goes_on_after_a_restart_and_a_repeated_batch_counts_once(spark: Spa
     assert shown.sic == shown.lowest_sic == pytest.approx(before.sic("alerts"))
     assert f"{shown.sic:.3f}" in str(run.report())
 
+    over_time = {(row.batch, row.output): row.sic for row in run.queries().collect()}
+    told = {(event.sample.batch, name): sic for event in events for name, sic in event.sic.items()}
+    assert over_time == pytest.approx(told, abs=1e-6)
+
     listed = json.loads(jettison("top", str(tmp_path), "--json").stdout)
     assert listed["batch"] == 2
     assert [each["name"] for each in listed["queries"]] == ["alerts", "fares"]

@@ -106,6 +106,9 @@ class Ledger:
         "batch long, arc string, rows_in long, rows_shed long, reason string, plan_row double, rows_would_shed long"
     )
     NAMES = tuple(column.split()[0] for column in COLUMNS.split(", "))
+    QUERY_COLUMNS = (
+        "batch long, output string, sic double, processed double, lost double, rows long, p50_ms double, p95_ms double"
+    )
 
     def __init__(self, folder: Folder) -> None:
         self.files = BatchFiles(folder, "ledger", "the ledger", _RESTORE_LEDGER)
@@ -129,6 +132,17 @@ class Ledger:
         """All entries, as COLUMNS says."""
         filled = ({"rows_would_shed": 0, **entry, "plan_row": float(entry["plan_row"])} for entry in self.entries())
         return [tuple(entry[name] for name in self.NAMES) for entry in filled]
+
+    def queries(self) -> list[tuple[Any, ...]]:
+        """What every output got of every batch, as QUERY_COLUMNS says; records of earlier versions have nothing."""
+        figures = tuple(column.split()[0] for column in self.QUERY_COLUMNS.split(", "))[2:]
+        found = []
+        for batch, content in self.files.contents():
+            shown = content.get("queries", {}) if isinstance(content, dict) else {}
+            for name, each in shown.items():
+                values = {key: value if key == "rows" else float(value) for key, value in each.items()}
+                found.append((batch, name, *(values.get(key) for key in figures)))
+        return found
 
     def entries(self) -> Iterator[dict[str, Any]]:
         for _, content in self.files.contents():
