@@ -27,8 +27,8 @@ from jettison.statistics.sic.layout import layout_of
 from jettison.statistics.sic.window import SicWindow
 
 MOST_ENTRIES = 5000
-"""So many batches of open windows are told apart; before those, two count as one: windows that never close must not fill
-the memory."""
+"""So many batches of open windows are told apart; the oldest count as one: windows that never close must not fill the
+memory."""
 _SCALE = 1000
 """Rows are multiplied by this where shares of them are counted, so that few rows are not rounded."""
 
