@@ -104,7 +104,8 @@ def from_yaml(text: str, origin: str = "the YAML") -> Spec:
     except RecursionError as error:
         raise NetworkError(f"{origin} is nested too deeply to be read: a specification has five levels.") from error
     if not isinstance(content, dict):
-        raise NetworkError(f"{origin} holds no mapping: begin with `network: name`.")
+        remedy = " jt.read_spec(path) reads a file." if isinstance(content, str) and "\n" not in text.strip() else ""
+        raise NetworkError(f"{origin} holds no mapping: begin with `network: name`.{remedy}")
     return checked_spec(content, origin)
 
 

@@ -61,7 +61,9 @@ def test_depth_and_size_are_bounded(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", r"q.xml is not valid XML: no element found \(line 1, column 1\)"),
+        ("", r"q.xml is no XML: begin with <query name=\"...\">. To read a file, give its path to jt.read_spec"),
+        ("examples/average.xml", r"q.xml is no XML: begin with <query"),
+        ("<!-- a -->", r"q.xml is not valid XML: no element found \(line 1"),
         ("<query", r"not valid XML: unclosed token"),
         ("<query name='a'></querry>", r"not valid XML: mismatched tag \(line 1"),
         ("<query name='a' name='b'/>", r"not valid XML: duplicate attribute"),

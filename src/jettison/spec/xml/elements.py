@@ -70,6 +70,10 @@ def parse_elements(text: str, origin: str) -> Element:
     jettison.errors.NetworkError: a.xml, line 1: a document type (<!DOCTYPE>) is not read, as it could declare \
 entities: remove it.
     """
+    if not text.lstrip("\ufeff \t\r\n").startswith("<"):
+        raise NetworkError(
+            f'{origin} is no XML: begin with <query name="...">. To read a file, give its path to jt.read_spec.'
+        )
     check_size(len(text.encode("utf-8", "replace")), origin)
     return _Reading(origin).read(text)
 
