@@ -42,6 +42,13 @@ def test_every_page_is_in_the_navigation() -> None:
     assert there - records == navigation()
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+def test_every_guide_is_found_from_the_first_pages(page: str) -> None:
+    text = read(page)
+    missing = [guide.name for guide in sorted((DOCS / "guides").glob("*.md")) if f"guides/{guide.name})" not in text]
+    assert not missing
+
+
 def test_the_page_of_records_lists_all_of_them() -> None:
     """In the order of their numbers, by the title that each has: the page is read in a clone as well as on the site."""
     titles = {page.name: read(f"docs/decisions/{page.name}").splitlines()[0] for page in _records()}
