@@ -19,6 +19,8 @@ TIME = '<parameter name="event_time" value="ts"/>'
 CPU = '<field type="double" name="cpu" />'
 NEXT = '<next name="MyOutput"/>'
 OUT = '<operator name="MyOutput" type="Output"/>'
+LAUGHS = "[&a0 [ha], " + ", ".join(f"&a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 10)) + "]"
+"""A thousand million words in YAML."""
 WINDOW_NEXT = '<next name="MyAvgCpu"/>'
 
 
@@ -192,6 +194,11 @@ def test_places_of_inputs_and_outputs_are_those_of_a_run() -> None:
         (OUT, output(quality="maybe"), r"outputs.MyOutput.quality is 'maybe': use true or false"),
         (OUT, output(qos="{priority: [}"), r"parameter 'qos' is '\{priority: \[\}': it is not valid YAML: .*line 1"),
         (OUT, output(qos="{prio: 2}"), r"outputs.MyOutput.qos.prio is not known"),
+        (
+            OUT,
+            output(qos=LAUGHS),
+            r"parameter 'qos' is .*: it has an alias \(\*\): write out what the alias stands for",
+        ),
         (OUT, output(qos="[" * 5000), r"nested too deeply|not valid YAML"),
         (
             "</query>",
@@ -205,6 +212,7 @@ def test_faults_name_the_line_and_what_exists(before: str, after: str, words: st
         from_xml(average(before, after), "q.xml").graph()
     assert str(told.value).startswith("q.xml")
     assert "\n" not in str(told.value)
+    assert len(str(told.value)) < 400
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from jettison.spec.network_file import load_yaml
 from jettison.spec.xml.elements import Element
 
 _PIECE = re.compile(r"`(?:[^`]|``)*`|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|.", re.DOTALL)
+_MOST_SHOWN = 60
 _WORD = re.compile(r"\w+")
 
 
@@ -47,8 +48,10 @@ class Parameters:
         return parts
 
     def yaml(self, name: str) -> Any:
-        """A value that is written as in YAML."""
+        """A value that is written as in YAML; an alias could make a short text a large value, so there are none."""
         try:
+            if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(self.text(name))):
+                raise self.fault(name, "it has an alias (*): write out what the alias stands for")
             return load_yaml(self.text(name))
         except yaml.YAMLError as error:
             raise self.fault(name, f"it is not valid YAML: {syntax_fault(error)}") from error
@@ -58,7 +61,9 @@ class Parameters:
     def fault(self, name: str, text: str) -> NetworkError:
         """An error about one parameter, with its place and value."""
         found = self.by_name[name]
-        return found.fault(f"{self.owner}: parameter {name!r} is {found.attributes['value']!r}: {text}.")
+        value = found.attributes["value"]
+        shown = value if len(value) <= _MOST_SHOWN else f"{value[:_MOST_SHOWN]}..."
+        return found.fault(f"{self.owner}: parameter {name!r} is {shown!r}: {text}.")
 
 
 def read_parameters(owner: str, element: Element, needed: Iterable[str], known: Iterable[str]) -> Parameters:
