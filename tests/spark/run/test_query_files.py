@@ -29,7 +29,7 @@ def test_the_average_of_the_listings_runs_on_files(spark: SparkSession, tmp_path
         assert run.await_batches(1, timeout=60)
     finally:
         run.stop()
-    rows = spark.read.parquet(str(tmp_path / "out")).selectExpr("idx", "cpu", "long(window_start) AS start").collect()
+    rows = spark.read.parquet(str(tmp_path / "out")).selectExpr("idx", "cpu", "bigint(window_start) AS start").collect()
     expected = {
         (float(machine), 1_000_000_000 + 10 * window): sum(range(10 * window + machine, 10 * window + 10, 2)) / 5
         for machine in (0, 1)
