@@ -81,6 +81,17 @@ def test_above_windows_that_must_be_right_the_rest_plans(order: str, on_loss: st
         assert bool(plan.drops) == (rows > 4000)
 
 
+def test_a_goal_that_is_not_held_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    net = Network("windows")
+    scored = source(net).map("math:sqrt", name="score", **MAP)
+    scored.window("10 seconds", delay="5 seconds").agg(n="count(*)").output("n", qos=QoS(latency_goal="2 seconds"))
+    las, problem = learned("arrival", "score"), problem_of(net.graph, 300_000.0, {"score": COST_US})
+    for _ in range(2):
+        las.prepare(problem)
+    assert caplog.text.count("front of map score") == 1
+    assert "its goal for latency is not held" in caplog.text
+
+
 @ORDERS
 def test_one_map_before_windows_does_not_keep_another_one_from_its_drop(order: str) -> None:
     net = Network("both")
@@ -198,3 +209,16 @@ def test_a_goal_holds_though_the_fixed_cost_of_a_batch_is_too_much_to_help() -> 
     plan = controller.decide({"tweets": 1000}, 0.0)
     assert controller.infeasible is not None
     assert isinstance(plan.drops.get("tweets>score"), CostBound)
+
+
+def test_after_a_restart_all_tasks_share_the_work_from_the_first_batch_on() -> None:
+    net = Network("goal")
+    source(net).map("math:sqrt", name="score", **MAP).output("scores")
+    pair = learned("arrival", "score").known("score").pair
+    assert pair is not None
+    again = Las("2 seconds", learning=LEARNING)
+    again.restore("score", pair, lanes=8)
+    drop = planned(again, problem_of(net.graph, 300_000.0, {"score": COST_US})).drops["tweets>score"]
+    assert isinstance(drop, CostBound)
+    assert isinstance(drop.rule, LatencyRule)
+    assert (drop.rule.lanes, drop.sketch) == (8, pair.name)

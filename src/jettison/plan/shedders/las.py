@@ -11,11 +11,13 @@ same, the dear ones are dropped, so that many more are kept.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 
 from jettison.errors import StartError
 from jettison.network.durations import duration_ms
 from jettison.network.graph import Graph
+from jettison.network.operators import Map
 from jettison.plan.drops.latency_rule import CHECKS
 from jettison.plan.plan import Infeasible, Plan
 from jettison.plan.predictions import claimed, not_enough, over_budget_us
@@ -28,6 +30,7 @@ from jettison.statistics.sketches.cost_learner import CostLearning
 from jettison.statistics.sketches.cost_pair import CostPair
 from jettison.statistics.sketches.universal import HashFunctions
 
+_log = logging.getLogger("jettison")
 ORDERS = ("arrival", "worth")
 LEARNING = CostLearning()
 _ASKING = (1.0, 1.5, 2.5, 5.0)
@@ -76,6 +79,7 @@ class Las:
         self._first = replace((learning or LEARNING).begin(), notices_changes=order == "arrival")
         self._rest = RenewedRoadMap() if rest is None else rest
         self._interval_us = 0.0
+        self._said: Graph | None = None
         self.costs: dict[str, TimedCosts] = {}
         """What is known, by timed operator."""
 
@@ -88,8 +92,32 @@ class Las:
             self._rest.observe(sample)
 
     def prepare(self, problem: Problem) -> None:
+        self._say_what_is_not_held(problem.graph)
         if hasattr(self._rest, "prepare"):
             self._rest.prepare(problem)
+
+    def _say_what_is_not_held(self, graph: Graph) -> None:
+        """Log, once for every network, which goals for latency no drop by cost can hold."""
+        if self._said is graph:
+            return
+        self._said, standing = graph, {each.name for each in timed_operators(graph)}
+        for operator in graph.operators:
+            if (
+                isinstance(operator, Map)
+                and operator.name not in standing
+                and self._bounds.goal_us(graph, operator.name)
+            ):
+                _log.warning(
+                    "network %s: no drop by cost may stand in front of map %s, as windows below it must be right or "
+                    "are estimated: its goal for latency is not held. Use QoS(on_loss='ignore') there, or leave the "
+                    "goal out.",
+                    graph.name,
+                    operator.name,
+                )
+
+    @property
+    def _bounds(self) -> CostBounds:
+        return CostBounds(self._check, self._order, self._least_keep, self.tau_us, self._interval_us, self.known)
 
     @property
     def functions(self) -> HashFunctions:
@@ -105,13 +133,13 @@ class Las:
         pairs = (known.pair for known in self.costs.values())
         return next((pair for pair in pairs if pair is not None and pair.name == name), None)
 
-    def restore(self, operator: str, pair: CostPair) -> None:
-        """Go on, after a restart, with a pair that was published before."""
+    def restore(self, operator: str, pair: CostPair, lanes: int = 1) -> None:
+        """Go on, after a restart, with a pair that was published before; so many tasks share the work."""
         known = self.known(operator)
-        self.costs[operator] = replace(known, learner=replace(known.learner, pair=pair))
+        self.costs[operator] = replace(known, learner=replace(known.learner, pair=pair), lanes=lanes)
 
     def plan(self, problem: Problem) -> Plan | Infeasible:
-        bounds = CostBounds(self._check, self._order, self._least_keep, self.tau_us, self._interval_us, self.known)
+        bounds = self._bounds
         late_cut = bounds.late_cut_of(problem)
         plan = claimed(problem, bounds.drops(problem, 0.0, late_cut), LATENCY_GOAL)
         if not over_budget_us(problem, plan):

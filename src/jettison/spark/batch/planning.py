@@ -146,7 +146,7 @@ class Planning:
         """Go on, after a restart, with the costs that were used last, where sketch, function and key are the same."""
         for operator, pair in self._pairs.newest(self._timed).items():
             if pair.functions == las.functions:
-                las.restore(operator, pair)
+                las.restore(operator, pair, self._parts.runner.lanes)
 
     def restore_before(self, batch: int) -> None:
         """Go on, after a start, where a run without `learn` was before this batch."""
