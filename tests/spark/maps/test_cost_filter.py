@@ -67,7 +67,7 @@ def test_rows_of_one_identity_are_dropped_alike_however_they_are_spread(spark: S
     keys = np.arange(50)
     pair = CostPair.of(CostSketch.empty(4, 272).updated(key_hash([keys]), 100.0 * (1 + keys % 10)))
     known = ExpressionCache(cost_pair=lambda _: pair)
-    drop = CostBound("score", ("k",), pair.mean_us, LatencyRule(5e4, "each", 2, start_us=START_US), pair.name, 0.5)
+    drop = CostBound("score", ("k",), pair.mean_us, LatencyRule(1.4e6, "each", 2, start_us=START_US), pair.name, 0.5)
     rows = spark.range(0, ROWS).selectExpr(
         "id div 5 AS _jt_id",
         "timestamp_micros((id div 5) * 500) AS _jt_time",
