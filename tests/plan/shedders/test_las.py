@@ -170,6 +170,9 @@ def test_wrong_settings_are_named() -> None:
         ({"order": "cost"}, "order is 'cost'"),
         ({"least_keep": 2}, "least_keep is 2"),
         ({"learning": False}, "learning is False"),
+        ({"least_keep": 0.1}, "least_keep is 0.1, and order is 'arrival'"),
+        ({"rest": 3}, "rest is 3"),
+        ({"tua": "2 seconds"}, "did you mean 'tau'"),
     ):
         with pytest.raises(StartError, match=message):
             Las(**wrong)  # type: ignore[arg-type]

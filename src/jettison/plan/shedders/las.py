@@ -15,6 +15,7 @@ import logging
 from dataclasses import replace
 
 from jettison.errors import StartError
+from jettison.network.calls import checked_init
 from jettison.network.durations import duration_ms
 from jettison.network.graph import Graph
 from jettison.network.operators import Map
@@ -40,6 +41,7 @@ _PARTS = (1.0, 0.75, 0.5, 0.25, 0.0)
 """Of the timed work that would have to be cut: the plan that loses the least utility is taken."""
 
 
+@checked_init("jt.Las", StartError)
 class Las:
     """The shedder "las". `tau` is the goal for queueing latency, such as "2 seconds"; by default the outputs' own.
 
@@ -71,6 +73,13 @@ class Las:
             raise StartError(f"las: order is {order!r}: say one of {', '.join(map(repr, ORDERS))}.")
         if isinstance(least_keep, bool) or not isinstance(least_keep, int | float) or not 0 <= least_keep <= 1:
             raise StartError(f"las: least_keep is {least_keep!r}: give a share from 0 to 1, such as 0.05.")
+        if order == "arrival" and least_keep:
+            raise StartError(
+                f"las: least_keep is {least_keep!r}, and order is 'arrival', which drops tuples whatever they cost: "
+                f"say order='worth', or leave it out."
+            )
+        if rest is not None and not callable(getattr(rest, "plan", None)):
+            raise StartError(f"las: rest is {rest!r}: give an object with a method plan(problem), or leave it out.")
         if learning is not None and not isinstance(learning, CostLearning):
             raise StartError(f"las: learning is {learning!r}: give jt.CostLearning(...), or None to use the mean cost.")
         self.tau_us = None if tau is None else 1000.0 * duration_ms(tau, "las: tau")
