@@ -222,3 +222,10 @@ def test_after_a_restart_all_tasks_share_the_work_from_the_first_batch_on() -> N
     assert isinstance(drop, CostBound)
     assert isinstance(drop.rule, LatencyRule)
     assert (drop.rule.lanes, drop.sketch) == (8, pair.name)
+
+
+def test_a_goal_holds_though_batch_times_do_not_tell_what_the_map_costs() -> None:
+    net = Network("goal")
+    source(net).map("math:sqrt", name="score", **MAP).output("scores")
+    plan = planned(learned("arrival", "score", tau="2 seconds"), problem_of(net.graph, 300_000.0, {}))
+    assert isinstance(plan.drops.get("tweets>score"), CostBound)

@@ -129,7 +129,10 @@ class CostBounds:
     ) -> CostBound | None:
         known = self.known(arriving.operator.name)
         goal_us = self.goal_us(problem.graph, arriving.operator.name)
-        if arriving.rows <= 0 or known.mean_us <= 0 or problem.profile.cost(arriving.operator.name) <= 0:
+        free = (
+            problem.profile.cost(arriving.operator.name) <= 0
+        )  # as batch times tell; what was timed may be late still
+        if arriving.rows <= 0 or known.mean_us <= 0 or (free and (goal_us is None or self.order == "worth")):
             return None
         least = min(1.0, floor_at(problem.graph, arriving.arc) * arriving.whole / arriving.rows)
         if self.order == "worth":
