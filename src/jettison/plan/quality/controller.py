@@ -75,9 +75,12 @@ def step(
     *,
     present: Mask | None = None,
     running: Mask | None = None,
+    pinned: Mask | None = None,
     settings: Settings | None = None,
 ) -> Step:
     """Decide once. `present` are the machines that are there, `running` the tasks whose application is started.
+
+    `pinned` instances must not move.
 
     Instances of machines that are gone, and of applications that are new, are placed first. Then the cycle says what
     every query gets and what has to move. What has no machine to go to stays: minima on its machine are then lowered
@@ -88,15 +91,16 @@ def step(
     state, placed = place_missing(graph, machines, state, metrics, now_s, there, running)
     warming = still_warming(graph, state.placed, metrics, state.started_s, now_s, limits.warm_up_timeout_s)
     state = replace(state, placed=replace(state.placed, warming=warming))
-    pinned = np.zeros(len(state.placed.names), dtype=bool)
+    fast = np.zeros(len(state.placed.names), dtype=bool) if pinned is None else pinned.copy()
+    homeless = np.zeros(len(fast), dtype=bool)
     while True:
-        decision = cycle(graph, machines, state.placed, metrics, history=state.demand, pinned=pinned)
+        decision = cycle(graph, machines, state.placed, metrics, history=state.demand, pinned=fast | homeless)
         after, moves, stuck = _move(graph, machines, state, metrics, decision, now_s, there)
         if not len(stuck):
             break
-        pinned[stuck] = True
+        homeless[stuck] = True
     after = replace(after, demand=decision.demand, accuracy=decision.task_accuracy)
-    names = tuple(state.placed.names[at] for at in np.flatnonzero(pinned).tolist())
+    names = tuple(state.placed.names[at] for at in np.flatnonzero(homeless).tolist())
     return Step(after, decision, placed + moves, names)
 
 

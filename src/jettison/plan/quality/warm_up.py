@@ -15,7 +15,7 @@ _NEAR = 0.98
 def still_warming(
     graph: TaskGraph, placed: Instances, metrics: Metrics, started_s: Vector, now_s: float, timeout_s: float
 ) -> Mask:
-    """The instances whose warm-up goes on: below the minimum accuracy of their task, and not yet timed out."""
+    """The instances whose warm-up goes on: not measured or below their task's minimum accuracy, and not timed out."""
     current = current_accuracy(graph, local_accuracy(graph, placed, metrics))
     coming = np.bincount(graph.heads, weights=metrics.out_rate, minlength=len(graph.tasks))
     coming[graph.sources] = metrics.arriving
@@ -24,6 +24,7 @@ def still_warming(
         above[wave.tasks] = np.minimum.reduceat(current[graph.tails[wave.edges]], wave.starts)
     each = (coming / graph.instance_counts)[placed.task]
     local = np.divide(metrics.in_rate, each, out=np.ones(len(each)), where=each > 0)
-    reached = np.minimum(local, 1.0) * above[placed.task] >= _NEAR * graph.min_accuracy[placed.task]
+    reached = np.isfinite(metrics.in_rate) & np.isfinite(metrics.cpu)
+    reached &= np.minimum(local, 1.0) * above[placed.task] >= _NEAR * graph.min_accuracy[placed.task]
     found: Mask = placed.warming & (placed.machine != NOWHERE) & ~reached & (now_s - started_s < timeout_s)
     return found
