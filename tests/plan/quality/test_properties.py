@@ -86,7 +86,7 @@ def reachable(graph: TaskGraph, demand: Demand) -> Any:
     )
 
 
-@steady(300)
+@steady(120)
 @given(at=settings())
 def test_minima_come_first_then_priorities_and_nothing_is_left_unused(at: Setting) -> None:
     found = at.decide()
@@ -100,7 +100,7 @@ def test_minima_come_first_then_priorities_and_nothing_is_left_unused(at: Settin
     assert could_have_more(at.graph, at.groups, at.demand.full, at.available, found.desired, ceilings) == []
 
 
-@steady(100)
+@steady(40)
 @given(at=settings())
 def test_drops_stand_as_early_as_possible(at: Setting) -> None:
     found = at.decide()
@@ -116,7 +116,7 @@ def test_drops_stand_as_early_as_possible(at: Setting) -> None:
                 assert max(found.kept.edges[at.graph.tails == task]) == pytest.approx(1.0)
 
 
-@steady(100)
+@steady(40)
 @given(at=settings(minima_fit=False))
 def test_the_same_samples_give_the_same_decision_and_what_moves_makes_room(at: Setting) -> None:
     one, two = at.decide(), at.decide()
@@ -134,7 +134,7 @@ def test_the_same_samples_give_the_same_decision_and_what_moves_makes_room(at: S
         assert one.short_cores[on] > 0, "only machines that are short let something go"
 
 
-@steady(100)
+@steady(40)
 @given(at=settings(), more=st.floats(1.0, 2.0))
 def test_the_highest_priority_never_loses_by_more_cores(at: Setting, more: float) -> None:
     top = at.graph.query_priority == at.graph.query_priority.max()

@@ -86,6 +86,7 @@ def step(
     every query gets and what has to move. What has no machine to go to stays: minima on its machine are then lowered
     alike, and the decision says for which queries.
     """
+    metrics.checked(graph, state.placed, machines)
     there = np.ones(len(machines.names), dtype=bool) if present is None else present
     limits = settings or Settings()
     state, placed = place_missing(graph, machines, state, metrics, now_s, there, running)

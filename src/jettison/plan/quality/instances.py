@@ -87,7 +87,7 @@ def instances(graph: TaskGraph, machine_of: Mapping[str, int] | None = None, def
 
 @dataclass(frozen=True, eq=False)
 class Metrics:
-    """What was measured, smoothed by a moving average; nan where nothing is known yet.
+    """What was measured, smoothed by a moving average; of instances and machines nan where nothing is known yet.
 
     `in_rate` and `cpu` (cores, `cpuLoadMetric(i)`) are by instance; `out_rate` is by edge, in front of its load
     shedder; `arriving` is what external sources bring, by task of `graph.sources`; `machine_cpu` is all that a machine
@@ -115,6 +115,8 @@ class Metrics:
                 raise NetworkError(f"metrics: {name} has {len(column)} values: give one for each of the {length}.")
             if np.any(column < 0) or np.any(np.isinf(column)):
                 raise NetworkError(f"metrics: {name} has a value below 0 or without end: leave what is unknown nan.")
+            if name in ("out_rate", "arriving") and np.any(np.isnan(column)):
+                raise NetworkError(f"metrics: {name} is not known for all: give 0 where nothing comes.")
         return self
 
 
