@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from jettison.experiments.peers.feed import Arrivals, Phase, feed
-from jettison.experiments.peers.flink_sql import VARIANTS, from_files, from_topic, settings
+from jettison.experiments.peers.flink.sql import VARIANTS, from_files, from_topic, settings
 from jettison.experiments.peers.found import Found
 from jettison.experiments.peers.in_time import PhaseResult, completeness, deliveries, judge
 from jettison.experiments.peers.on_jettison import three_outputs

@@ -20,11 +20,11 @@ from jettison.experiments.harness import Result, Say
 from jettison.experiments.kafka.broker import Broker
 from jettison.experiments.kafka.kafka_runs import running_broker
 from jettison.experiments.peers.engines import Engine
-from jettison.experiments.peers.flink_home import flink_home
-from jettison.experiments.peers.flink_process import FlinkProcess
+from jettison.experiments.peers.flink.engine import OnFlink
+from jettison.experiments.peers.flink.home import flink_home
+from jettison.experiments.peers.flink.process import FlinkProcess
 from jettison.experiments.peers.found import Found
 from jettison.experiments.peers.inputs import Input, TripTopic
-from jettison.experiments.peers.on_flink import OnFlink
 from jettison.experiments.peers.on_jettison import OnJettison
 from jettison.experiments.peers.on_spark import OnSpark
 from jettison.experiments.peers.overload import Length, overloaded, quickly_overloaded

@@ -53,11 +53,14 @@ class OnJettison:
         return [self._round(given, place) for place in round_folders(folder, count)]
 
     def _round(self, given: Input, folder: Path) -> float:
-        files = isinstance(given, TripFiles)
-        network = three_outputs() if files else three_outputs(given.kafka)
+        sources: dict[str, Any] = {}
+        if isinstance(given, TripFiles):
+            network, sources = three_outputs(), {"trips": given.stream(self._spark)}
+        else:
+            network = three_outputs(given.kafka)
         running = start(
             network,
-            {"trips": given.stream(self._spark)} if files else None,
+            sources,
             parquet_sinks(network, folder),
             trigger="1 millisecond",
             checkpoint=str(folder / "checkpoint"),

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from jettison.errors import StartError
-from jettison.experiments.peers import flink_worker
-from jettison.experiments.peers.flink_home import FlinkHome
-from jettison.experiments.peers.flink_sql import Job
+from jettison.experiments.peers.flink import worker
+from jettison.experiments.peers.flink.home import FlinkHome
+from jettison.experiments.peers.flink.sql import Job
 
 HEAP = "4g"
 """As much as the local Spark session has."""
@@ -32,7 +32,7 @@ class FlinkProcess:
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as errors:
             self._process = subprocess.Popen(
-                [str(home.python), str(Path(flink_worker.__file__))],
+                [str(home.python), str(Path(worker.__file__))],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,

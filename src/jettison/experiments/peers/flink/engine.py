@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from jettison.experiments.peers import flink_sql
 from jettison.experiments.peers.engines import SKIPPED, LiveRun, round_folders
-from jettison.experiments.peers.flink_process import FlinkProcess
-from jettison.experiments.peers.flink_sql import Job
+from jettison.experiments.peers.flink import sql as flink_sql
+from jettison.experiments.peers.flink.process import FlinkProcess
+from jettison.experiments.peers.flink.sql import Job
 from jettison.experiments.peers.inputs import Input, trips_of
 from jettison.experiments.support.trip_files import FILES_PER_BATCH, TripFiles
 
