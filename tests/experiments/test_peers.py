@@ -185,7 +185,7 @@ def phase(worth: float) -> PhaseResult:
 
 def found(*engines: str, same: int = 10) -> Found:
     """Jettison twice as fast as the others, and with ten times their worth in an overload."""
-    result = Found(quick=False, compared={"parquet": same, "kafka": 10})
+    result = Found(with_flink=True, compared={"parquet": same, "kafka": 10})
     for engine in ("jettison", *engines):
         for kind in result.compared:
             result.rates[engine, kind] = [200.0 if engine == "jettison" else 100.0]

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import statistics
 import tempfile
-from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,38 +33,69 @@ from jettison.experiments.support.trip_files import TripFiles
 from jettison.spark.run.session import local_session
 
 _TOPIC = "peers"
-_ROUNDS = 2
-_QUICK_ROWS_PER_S = 8_000.0
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much is measured. Files and records: rows a batch, batches, seconds of event time a batch."""
+
+    files: tuple[int, int, float]
+    records: tuple[int, int, float]
+    rounds: int
+    length: Length
+    with_flink: bool = True
+    rows_per_s: float | None = None
+    """A capacity that is given, and not measured."""
+
+
+FULL = Scale((1_500_000, 4, 5.0), (300_000, 4, 5.0), 2, Length(1000.0, 6.0, 8.0, 30.0))
+QUICK = Scale((4_000, 3, 40.0), (4_000, 3, 40.0), 1, Length(500.0, 1.0, 2.0, 3.0), with_flink=False, rows_per_s=8_000)
 
 
 def run(*, quick: bool, say: Say, broker: Broker | None = None) -> Result:
     """Measure. The quick form leaves Flink out, and Kafka unless a broker is given."""
-    spark = local_session(kafka=not quick)
-    found = Found(quick)
+    if not quick or broker is not None:
+        return compare(QUICK if quick else FULL, say, broker)
+    return compare(QUICK, say, None, with_kafka=False)
+
+
+def compare(scale: Scale, say: Say, broker: Broker | None, *, with_kafka: bool = True) -> Result:
+    """Throughputs on every input first, then the overload of every engine."""
+    spark = local_session(kafka=with_kafka)
+    found = Found(scale.with_flink)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="jettison-peers-")))
-        engines: list[Engine] = [OnJettison(spark), OnSpark(spark, try_stores=not quick)]
-        if not quick:
+        engines: list[Engine] = [OnJettison(spark), OnSpark(spark, try_stores=scale.with_flink)]
+        if scale.with_flink:
             engines += _flink(stack, folder, found, say)
-        inputs = _inputs(spark, stack, folder, broker, quick, say)
-        if not quick:
+        trips = TripFiles(folder / "trips", *scale.files)
+        say("writing trips")
+        trips.write(spark)
+        inputs: dict[str, Input] = {"parquet": trips}
+        if with_kafka:
+            inputs["kafka"] = _topic(spark, stack.enter_context(running_broker(say, broker)), folder, scale, say)
+        if scale.rows_per_s is None:
             _warm_up(spark, folder, say)
         for kind, given in inputs.items():
-            _throughputs(engines, kind, given, folder / kind, found, say)
-        length = Length(500.0, 1.0, 2.0, 3.0) if quick else Length(1000.0, 6.0, 8.0, 30.0)
+            _throughputs(engines, kind, given, folder / kind, scale.rounds, found, say)
         for engine in engines:
-            rate = found.median_rows_per_s(engine.name, "parquet")
-            if rate is None:
-                continue
-            work, rows_per_s = (quickly_overloaded, _QUICK_ROWS_PER_S) if quick else (overloaded, rate)
-            try:
-                found.overloads[engine.name] = work(
-                    spark, engine, rows_per_s, folder / f"live-{engine.name}", length, say
-                )
-            except StartError as error:
-                found.without(engine.name, str(error))
-                say(f"{engine.name}: {error}")
-    return found.result(length)
+            _overload(spark, engine, folder / f"live-{engine.name}", scale, found, say)
+    return found.result(scale.length)
+
+
+def _overload(spark: Any, engine: Engine, folder: Path, scale: Scale, found: Found, say: Say) -> None:
+    measured = found.median_rows_per_s(engine.name, "parquet")
+    if measured is None:
+        return
+    try:
+        if scale.rows_per_s is None:
+            went = overloaded(spark, engine, measured, folder, scale.length, say)
+        else:
+            went = quickly_overloaded(spark, engine, scale.rows_per_s, folder, scale.length, say)
+        found.overloads[engine.name] = went
+    except StartError as error:
+        found.without(engine.name, str(error))
+        say(f"{engine.name}: {error}")
 
 
 def _flink(stack: ExitStack, folder: Path, found: Found, say: Say) -> list[Engine]:
@@ -78,23 +109,14 @@ def _flink(stack: ExitStack, folder: Path, found: Found, say: Say) -> list[Engin
     return [OnFlink(process)]
 
 
-def _inputs(
-    spark: Any, stack: ExitStack, folder: Path, broker: Broker | None, quick: bool, say: Say
-) -> Mapping[str, Input]:
-    say("writing trips")
-    trips = TripFiles(folder / "trips", *((4_000, 3, 40.0) if quick else (1_500_000, 4, 5.0)))
-    trips.write(spark)
-    if quick and broker is None:
-        return {"parquet": trips}
-    kafka = stack.enter_context(running_broker(say, broker))
-    sent = trips if quick else TripFiles(folder / "sent", 300_000, 4, 5.0)
-    if sent is not trips:
-        sent.write(spark)
+def _topic(spark: Any, kafka: Broker, folder: Path, scale: Scale, say: Say) -> TripTopic:
     say("filling a topic")
+    sent = TripFiles(folder / "sent", *scale.records)
+    sent.write(spark)
     kafka.create(_TOPIC)
     topic = TripTopic(kafka.servers, _TOPIC, sent)
     topic.fill(spark)
-    return {"parquet": trips, "kafka": topic}
+    return topic
 
 
 def _warm_up(spark: Any, folder: Path, say: Say) -> None:
@@ -107,10 +129,12 @@ def _warm_up(spark: Any, folder: Path, say: Say) -> None:
         engine.rounds(small, folder / "warm" / engine.name, 1)
 
 
-def _throughputs(engines: list[Engine], kind: str, given: Input, folder: Path, found: Found, say: Say) -> None:
+def _throughputs(
+    engines: list[Engine], kind: str, given: Input, folder: Path, rounds: int, found: Found, say: Say
+) -> None:
     for engine in engines:
         try:
-            rates = engine.rounds(given, folder / engine.name, 1 if found.quick else _ROUNDS)
+            rates = engine.rounds(given, folder / engine.name, rounds)
         except StartError as error:
             found.without(engine.name, str(error))
             say(f"{engine.name}, {kind}: {error}")

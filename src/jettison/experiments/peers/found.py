@@ -24,7 +24,7 @@ _FIELDS = ("engine", "part", "setting", "round", "rows_per_s", "second", "output
 class Found:
     """Filled in as the experiment goes on. `rates` and `settings` are by engine and input."""
 
-    quick: bool
+    with_flink: bool
     rates: dict[tuple[str, str], list[float]] = field(default_factory=dict)
     settings: dict[tuple[str, str], str] = field(default_factory=dict)
     compared: dict[str, int] = field(default_factory=dict)
@@ -106,7 +106,7 @@ class Found:
             claim = f"{key}: at least {bar:g} times the {what} of {PEERS[peer]}"
             if key in keys:
                 yield claim, keys[key] >= bar
-            elif not self.quick:
+            elif peer != "flink" or self.with_flink:
                 yield f"{claim} (not measured: {self.missing.get(peer, 'nothing to compare with')})", False
 
     def _table(self) -> list[dict[str, Any]]:
