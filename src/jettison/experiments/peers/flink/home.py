@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -88,6 +89,5 @@ def _add_jars(folder: Path, jars: list[Path]) -> None:
     if lib is None:
         raise StartError(f"apache-flink {VERSION} in {folder} has no folder pyflink/lib.")
     for jar in jars:
-        link = lib / jar.name
-        link.unlink(missing_ok=True)
-        link.symlink_to(jar)
+        (lib / jar.name).unlink(missing_ok=True)
+        shutil.copy(jar, lib / jar.name)  # no link: the environment that PySpark is in may be made anew

@@ -36,7 +36,11 @@ class FlinkProcess:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
-                env={**environment, "JVM_ARGS": f"-Xmx{HEAP} -Xms1g"},
+                env={
+                    **environment,
+                    "FLINK_LOG_DIR": str(log.parent),
+                    "JVM_ARGS": f"-Xmx{HEAP}",
+                },
                 start_new_session=True,
             )
         self._answers: queue.Queue[bytes] = queue.Queue()

@@ -24,6 +24,7 @@ _ANY_ORDER = "INTERVAL '1' DAY"  # files of a bounded job come in any order: all
 
 _BASE = {
     "parallelism.default": str(PARALLELISM),
+    "taskmanager.numberOfTaskSlots": str(PARALLELISM),
     "table.exec.resource.default-parallelism": str(PARALLELISM),
     "pipeline.object-reuse": "true",
     "state.backend.type": "hashmap",

@@ -7,13 +7,14 @@ says how long it took; `start` begins one and returns at once; `status` says how
 from __future__ import annotations
 
 import json
+import os
 import sys
 from typing import Any
 
 
 def main() -> None:
-    answers = sys.stdout
-    sys.stdout = sys.stderr  # whatever else prints must not be taken for an answer
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # whatever else prints, Flink's JVM included, must not be taken for an answer
     running: Any = None
     for line in sys.stdin:
         asked = json.loads(line)
