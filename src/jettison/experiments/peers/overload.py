@@ -61,7 +61,7 @@ def overloaded(spark: Any, engine: Engine, rows_per_s: float, folder: Path, leng
     """Find the highest of three levels of a throughput at which results are in time, then take three times that."""
     levels = [Phase(f"{level:g}", level * rows_per_s, length.level_s) for level in _LEVELS]
     trips = _written(spark, folder / "levels", [_warm(levels[0].rows_per_s, length), *levels], levels[-1].rows_per_s)
-    found = _live(engine, trips, [_warm(levels[0].rows_per_s, length), *levels], folder / "at levels", length)
+    found = _live(engine, trips, [_warm(levels[0].rows_per_s, length), *levels], folder / "levels-run", length)
     shutil.rmtree(folder)
     for phase in levels:
         went = found.phases[phase.name]
@@ -75,7 +75,7 @@ def overloaded(spark: Any, engine: Engine, rows_per_s: float, folder: Path, leng
     ]
     say(f"{engine.name}: {TIMES:g} times {at_capacity.rows_per_s:,.0f} rows/s for {seconds:.0f} s")
     trips = _written(spark, folder / "overload", phases, at_capacity.rows_per_s)
-    went_on = _live(engine, trips, phases, folder / "at overload", length)
+    went_on = _live(engine, trips, phases, folder / "overload-run", length)
     shutil.rmtree(folder)
     return _result(engine, at_capacity, went_on, min(found.completeness, went_on.completeness))
 
