@@ -33,18 +33,27 @@ class FlinkHome:
 def flink_home(say: Say) -> FlinkHome:
     """Flink as installed, or installed now; raises `StartError` with the reason where that is not possible."""
     java()
-    folder = cache() / f"pyflink-{VERSION}-py{sys.version_info.major}.{sys.version_info.minor}"
+    folder = _folder()
     python = folder / "bin" / "python"
-    if not (folder / _STAMP).exists():
+    if not is_installed():
         cache().mkdir(parents=True, exist_ok=True)
         with (cache() / ".flink-lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if not (folder / _STAMP).exists():
+            if not is_installed():
                 say(f"installing PyFlink {VERSION} into {folder}, once (800 MB, some minutes)")
                 _install(folder, python)
                 _add_jars(folder, _jars())
                 (folder / _STAMP).touch()
     return FlinkHome(python)
+
+
+def is_installed() -> bool:
+    """Whether an earlier run has installed Flink."""
+    return (_folder() / _STAMP).exists()
+
+
+def _folder() -> Path:
+    return cache() / f"pyflink-{VERSION}-py{sys.version_info.major}.{sys.version_info.minor}"
 
 
 def _install(folder: Path, python: Path) -> None:
