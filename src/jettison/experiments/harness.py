@@ -75,6 +75,12 @@ EXPERIMENTS = (
     Experiment("many-outputs", "speed.many_outputs", "ours", "thirty small outputs of one source over one output"),
     Experiment("calibration", "speed.calibration", "ours", "costs measured beside the stream: delay, work, spread"),
     Experiment("native", "speed.native", "ours", "windowed aggregates, nothing shed, over native Structured Streaming"),
+    Experiment(
+        "peers",
+        "peers.comparison",
+        "ours",
+        "three outputs on Jettison, native Structured Streaming and Flink SQL: throughput, and at three times capacity",
+    ),
     Experiment("keys", "speed.keys", "ours", "windows by a thousand to a million keys: time per row, memory"),
     Experiment(
         "estimate", "windows.estimate", "ours", "windows estimated from 10 to 80 % of their rows, against the truth"
