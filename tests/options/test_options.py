@@ -112,6 +112,37 @@ run:
     assert again.costs.profile is None
 
 
+LAS_FILE = "network: n\nsources: {s: {schema: a int}}\noutputs: {o: {of: s}}\nrun: {shedding: %s}\n"
+
+
+def test_a_file_says_how_las_sheds() -> None:
+    run = from_yaml(LAS_FILE % "{las: {order: worth, tau: 2 seconds, least_keep: 0.05, learning: {window: 99}}}").run
+    assert run is not None
+    shedder = run.shedding.options().shedder
+    assert isinstance(shedder, jt.Las)
+    assert (shedder.tau_us, shedder.known("any").learner.window) == (2e6, 99)
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ("{las: {order: cheap}}", "order is 'cheap'"),
+        ("{las: {oder: worth}}", "did you mean 'order'"),
+        ("{las: {tau: fast}}", "tau is 'fast'"),
+        ("{las: {learning: {window: 0}}}", "window is 0"),
+        ("{shedder: exact, las: {}}", "its shedder is 'exact'"),
+    ],
+)
+def test_wrong_options_of_las_are_named(written: str, message: str) -> None:
+    def options() -> None:
+        run = from_yaml(LAS_FILE % written).run
+        assert run is not None
+        run.shedding.options()
+
+    with pytest.raises(jt.JettisonError, match=message):
+        options()
+
+
 @pytest.mark.parametrize(
     ("written", "mode"), [("true", "on"), ("off", "off"), ("false", "off"), ("dry-run", "dry-run")]
 )

@@ -113,7 +113,7 @@ def read_settings(spec: Spec, headroom: float | None, *, shedding: bool = True, 
     trigger_ms = Trigger.of(run.trigger).interval_ms
     share = run.shedding.headroom if headroom is None else headroom
     with wrong_argument():  # what the file says is checked when it is read
-        return Settings(trigger_ms, share, shedding, shedder=shedder or run.shedding.shedder)
+        return Settings(trigger_ms, share, shedding, shedder=shedder or run.shedding.planner())
 
 
 def placed_situation(path: Path, given: Iterable[str], headroom: float | None) -> NodesSituation | None:

@@ -100,7 +100,10 @@ class PlanRequest:
         allowed = self.known.allowance(problem.coefficients)
         needed_us -= allowed.budget_us - settings.budget_us
         if needed_us <= 0:
-            return self._nothing(problem, allowed.reason or judgement.reason, allowed.infeasible)
+            reason = allowed.reason or judgement.reason
+            if self.shedder.every_batch:  # what is allowed to take longer may still be late
+                return replace(self._beside_budget(problem, reason), infeasible=allowed.infeasible)
+            return self._nothing(problem, reason, allowed.infeasible)
         fresh = self.context.fresh
         if fresh is not None:
             fresh = within_floors(self.known.graph, rows, fresh, self.context.read_shares)

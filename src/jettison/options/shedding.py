@@ -29,8 +29,9 @@ class Shedding:
         "on"; "off" measures and reports, but drops nothing; "dry-run" also plans: log, ledger, report and metrics say
         what would have been dropped.
     shedder
-        Who plans: "semantic" (by value where outputs are valued), "random", "exact", a rule of admission control such
-        as "input-random", or an object with a method `plan(problem)`.
+        Who plans: "semantic" (by value where outputs are valued), "random", "exact", "las" (by what tuples cost in
+        operators that are timed; with options `jt.Las(...)`), a rule of admission control such as "input-random", or an
+        object with a method `plan(problem)`.
     headroom
         The share of the trigger that a batch may take. Their product is the budget of a batch: nothing is shed while
         batches fit into it.

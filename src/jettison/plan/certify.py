@@ -17,7 +17,7 @@ from jettison.plan.drops.cost_bound import CostBound
 from jettison.plan.drops.kind import Drop, PassShare, pass_shares
 from jettison.plan.drops.latency_rule import LatencyRule
 from jettison.plan.drops.semantic import Semantic
-from jettison.plan.floors import below_floor, floors
+from jettison.plan.floors import below_floor, floor_at, floors
 from jettison.plan.placement.key_checks import check_keys
 from jettison.plan.placement.locations import drop_arcs
 from jettison.plan.placement.strata import estimates_below
@@ -231,6 +231,12 @@ def _check_cost_bound(problem: Problem, arc: str, drop: CostBound) -> None:
     if operator.key != drop.columns:
         key = ", ".join(operator.key)
         raise PlanError(f"the drop on arc {arc!r} judges by {', '.join(drop.columns)}; map {drop.operator!r} by {key}.")
+    floor = floor_at(problem.graph, arc)
+    if isinstance(drop.rule, LatencyRule) and drop.rule.least_keep < floor - _TOLERANCE:
+        raise PlanError(
+            f"the drop by cost on arc {arc!r} lets at least {drop.rule.least_keep:g} of its tuples in, and an output "
+            f"below it has a floor of {floor:g}."
+        )
 
 
 def _check_judged(problem: Problem, plan: Plan, arc: str) -> None:

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from jettison.network.arc import arc_head
 from jettison.network.graph import Graph
+from jettison.plan.drops.cost_bound import CostBound
 from jettison.plan.drops.kind import Drop
 from jettison.plan.drops.semantic import Semantic
 from jettison.plan.drops.window import Window
@@ -109,6 +110,8 @@ def _raised(problem: Problem, drops: Mapping[str, Drop], arcs: frozenset[str], p
                 continue  # a part of a cell, by chance, would leave k x k of a join's pairs: nothing is dropped there
             cells = tuple(share + part * (1.0 - share) for share in drop.keeps)
             raised |= {arc: replace(drop, keeps=cells, keep=keep)} if keep < _WHOLE else {}
+        elif isinstance(drop, CostBound):
+            raised |= {arc: drop.raised(part)} if keep < _WHOLE else {}
         elif keep < _WHOLE:
             raised[arc] = by_chance(graph, arc, keep)
     return {**with_keys_left(graph, problem.profile, problem.rows, raised), **_windows(graph, drops, arcs, part)}

@@ -12,7 +12,7 @@ from jettison.control.dry_run import DryRun
 from jettison.control.loop import Controller
 from jettison.errors import CheckpointError
 from jettison.network.event_time.watermarks import BatchMarks
-from jettison.network.identity.lineage_hash import network_identity
+from jettison.network.identity.lineage_hash import network_identity, timed_identity
 from jettison.network.operators import Map
 from jettison.plan.drops.cost_bound import CostBound
 from jettison.plan.plan import Plan
@@ -72,7 +72,10 @@ class Planning:
         parts.runner.known.cost_pair = self._pairs.read
         planner = self.controller.shedder
         self._las = planner if isinstance(planner, Las) and (parts.settings.shedding or options.dry_run) else None
-        if self._las is not None and any(isinstance(each, Map) for each in parts.graph.operators):
+        maps = [each for each in parts.graph.operators if isinstance(each, Map)]
+        self._timed = {} if self._las is None else {each.name: timed_identity(parts.graph, each) for each in maps}
+        """What costs are of, by timed operator."""
+        if self._las is not None and maps:
             parts.runner.sketch_functions = self._las.functions
             self._restore_pairs(self._las)
 
@@ -146,13 +149,14 @@ class Planning:
         for drop in plan.drops.values():
             if self._las is not None and isinstance(drop, CostBound) and drop.sketch is not None:
                 pair = self._las.pair_named(drop.sketch) or self._pairs.read(drop.sketch)
-                self._pairs.keep(drop.operator, pair, batch, self._las.known(drop.operator).keys)
+                keys, of = self._las.known(drop.operator).keys, self._timed.get(drop.operator, "")
+                self._pairs.keep(drop.operator, pair, batch, keys, of)
 
     def _restore_pairs(self, las: Las) -> None:
-        """Go on, after a restart, with the costs that were used last; another sketch's are of no use."""
-        for operator, pair in self._pairs.newest().items():
-            if pair.functions == las.functions and operator in self._graph.by_name:
-                las.restore(operator, pair)
+        """Go on, after a restart, with the costs that were used last, where sketch, function and key are the same."""
+        for operator, pair in self._pairs.newest(self._timed).items():
+            if pair.functions == las.functions:
+                las.restore(operator, pair, self._parts.runner.lanes)
 
     def restore_before(self, batch: int) -> None:
         """Go on, after a start, where a run without `learn` was before this batch."""

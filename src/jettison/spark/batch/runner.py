@@ -23,6 +23,7 @@ from jettison.plan.reasons import reason_on
 from jettison.plan.refine.window_lookahead import without_idle
 from jettison.spark.batch.live_arcs import closed_arcs, counted_by_slices, live_outputs, worth_sharing
 from jettison.spark.batch.measure import Measuring, output_metrics
+from jettison.spark.batch.processor_time import task_slots
 from jettison.spark.batch.result_sic import WHOLE
 from jettison.spark.compile.batch_alone import group_of
 from jettison.spark.compile.compiler import Compiler, Scope
@@ -84,6 +85,11 @@ class BatchRunner:
         self._batch: int | None = None
         jobs = len(graph.outputs) + len(sinks.on_shed.sinks)
         self._pool = ThreadPoolExecutor(max(1, min(4, jobs)), thread_name_prefix="jettison-output")
+
+    @property
+    def lanes(self) -> int:
+        """How many tasks share the work of a map; 1 where there is none."""
+        return max(1, task_slots(self._spark.sparkContext)) if self._maps else 1
 
     def close(self) -> None:
         self._pool.shutdown(wait=False)
@@ -173,7 +179,7 @@ class BatchRunner:
             parts_ms = {"building": 1000 * (built - began), **jobs.shed_ms()}
             unfit = Measured(unfit=unfit_rows(compiler.guard.rejecting), parts_ms=parts_ms)
             measured = self._measured(measuring, states, written, count=count).plus(unfit)
-            measured = measured.plus(measuring.maps(self._spark.sparkContext.defaultParallelism))
+            measured = measured.plus(measuring.maps(self.lanes))
             self._keep_rejected(compiler, raw, batch.number, plan, measured)
             return measured
         finally:
