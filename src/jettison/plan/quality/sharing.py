@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from jettison.plan.quality.filling import TOLERANCE, Entries, Filling
+from jettison.plan.quality.filling import TOLERANCE, Entries, Filling, Round
 from jettison.plan.quality.instances import Groups
 from jettison.plan.quality.tasks import Index, Mask, TaskGraph, Vector
 
@@ -39,60 +39,80 @@ def share_out(
     >>> share_out(graph, placed, slope, cores, np.zeros(4), np.ones(4)).round(6).tolist()
     [1.0, 1.0, 0.4, 0.4]
     """
-    reached, ceiling = minima.copy(), np.maximum(minima, ceilings)
+    ceiling = np.maximum(minima, ceilings)
     if np.all(machine_load(graph, placed, slope, ceiling, len(available)) <= available * (1 + TOLERANCE)):
         return ceiling
-    every = Entries.of(graph, placed, slope)
-    every = every.only(every.work[every.group] > 0)
-    dearest = _dearest(graph, placed, slope, every)
-    settled = np.zeros(len(available), dtype=bool)
+    sharing = _Sharing(graph, placed, slope, available, minima, ceiling)
     for priority in np.unique(graph.query_priority)[::-1].tolist():
-        level = graph.query_priority == priority
-        floor = graph.most(reached)[placed.task]
-        _fill_level(every, level, minima, ceiling, dearest, floor, available, settled, reached, placed.machine)
-        reached = np.where(level, ceiling, reached)
-    return reached
+        sharing.grow(graph.query_priority == priority)
+    return sharing.reached
 
 
-def _fill_level(
-    every: Entries,
-    level: Mask,
-    minima: Vector,
-    ceiling: Vector,
-    dearest: Vector,
-    floor: Vector,
-    available: Vector,
-    settled: Mask,
-    reached: Vector,
-    machine: Index,
-) -> None:
-    """Let the queries of one priority grow. Lowers `ceiling`, raises `reached`, marks machines that are `settled`."""
-    active = level & (ceiling > reached + TOLERANCE)
-    mine = every.only(level[every.query])
-    shares = np.zeros(len(available))
-    for _ in range(len(available) + 1):  # every round settles a machine
-        growing = mine.only(active[mine.query] & ~settled[mine.machine])
-        if not len(growing.query):
-            return
-        rest = available - np.bincount(machine, weights=every.work * floor, minlength=len(available))
-        found = Filling(growing, minima, ceiling, dearest, floor, rest, available).round(shares)
-        if found is None:
-            return
-        settled |= found.first
-        shares = np.where(np.isfinite(found.shares), found.shares, 0.0)
-        there = floor.copy()
-        there[found.groups] = found.accuracy
-        inside = found.first[every.machine]
-        np.minimum.at(ceiling, every.query[inside], there[every.group[inside]])
-        np.maximum(ceiling, reached, out=ceiling)
-        # others that ride along with dearer ones on the tasks of a settled machine may grow up to their ceiling
-        touched = np.zeros(len(ceiling), dtype=bool)
-        touched[every.query[inside]] = True
-        stopped = active & touched & (ceiling <= minima + found.least / dearest + TOLERANCE)
-        reached[stopped] = ceiling[stopped]
-        active = active & ~stopped
-        still = stopped[mine.query]
-        np.maximum.at(floor, mine.group[still], reached[mine.query[still]])
+class _Sharing:
+    """How far every query came, how far it may still come, and the machines on which nothing changes any more."""
+
+    def __init__(
+        self, graph: TaskGraph, placed: Groups, slope: Vector, available: Vector, minima: Vector, ceiling: Vector
+    ) -> None:
+        every = Entries.of(graph, placed, slope)
+        self._every = every.only(every.work[every.group] > 0)
+        self._dearest = _dearest(graph, placed, slope, self._every)
+        self._graph, self._placed, self._available, self._minima = graph, placed, available, minima
+        self._ceiling, self._settled = ceiling, np.zeros(len(available), dtype=bool)
+        by_machine = np.argsort(self._every.machine, kind="stable")
+        self._on_machine = np.split(
+            by_machine, np.cumsum(np.bincount(self._every.machine, minlength=len(available)))[:-1]
+        )
+        self.reached = minima.copy()
+
+    def grow(self, level: Mask) -> None:
+        """Let the queries of one priority grow until machines or ceilings stop all of them."""
+        active = level & (self._ceiling > self.reached + TOLERANCE)
+        growing = self._every.only(active[self._every.query] & ~self._settled[self._every.machine])
+        floor = self._graph.most(self.reached)[self._placed.task]
+        rest = self._available - self._load(slice(None), floor)
+        shares = np.zeros(len(rest))
+        while len(growing.query):  # every round settles a machine
+            filling = Filling(growing, self._minima, self._ceiling, self._dearest, floor, rest, self._available)
+            found = filling.round(shares)
+            if found is None:
+                break
+            shares = np.where(np.isfinite(found.shares), found.shares, 0.0)
+            stopped = self._settle(found, floor, active)
+            active &= ~stopped
+            growing = growing.only(~self._settled[growing.machine])
+            still = stopped[growing.query]
+            groups = np.unique(growing.group[still])
+            before = floor[groups]
+            np.maximum.at(floor, growing.group[still], self.reached[growing.query[still]])
+            rest = rest - self._load(groups, floor[groups] - before)
+            growing = growing.only(~still)
+        self.reached = np.where(level, self._ceiling, self.reached)
+
+    def _load(self, groups: Index | slice, accuracy: Vector) -> Vector:
+        """Cores of every machine that groups take at these accuracies."""
+        work, machine = self._every.work[groups] * accuracy, self._placed.machine[groups]
+        found: Vector = np.bincount(machine, weights=work, minlength=len(self._available)).astype(float)
+        return found
+
+    def _settle(self, found: Round, floor: Vector, active: Mask) -> Mask:
+        """What tasks reach on machines that are full is the ceiling of their queries. Returns the queries that stop.
+
+        A query that rides along there with one that wants more may still grow, up to that ceiling.
+        """
+        self._settled |= found.first
+        here = found.first[self._placed.machine[found.groups]]
+        floor[found.groups[here]] = found.accuracy[here]
+        inside = np.concatenate([self._on_machine[at] for at in np.flatnonzero(found.first).tolist()])
+        queries = self._every.query[inside]
+        np.minimum.at(self._ceiling, queries, floor[self._every.group[inside]])
+        np.maximum(self._ceiling, self.reached, out=self._ceiling)
+        touched = np.zeros(len(self._ceiling), dtype=bool)
+        touched[queries] = True
+        grown = self._minima + found.least / self._dearest
+        stopped: Mask = active & touched & (self._ceiling <= grown + TOLERANCE)
+        self.reached[stopped] = self._ceiling[stopped]
+        return stopped
 
 
 def _dearest(graph: TaskGraph, placed: Groups, slope: Vector, every: Entries) -> Vector:
