@@ -116,6 +116,21 @@ def test_outputs_of_a_node_beside_links_that_cost_it_much() -> None:
     assert_within(made, 0.1)
 
 
+def test_a_branch_that_leads_to_outputs_of_its_own_node_and_to_others() -> None:
+    """The dear branch is dropped as far as the node below does not need it; its input passes more than that."""
+    net = jt.Network("mixed")
+    source = net.source("s", "x int").where("true", name="head")
+    source.where("true", name="cheap").output("o")
+    both = source.where("true", name="dear")
+    both.output("p")
+    both.where("true", name="far").output("q")
+    net.place(jt.Node("top", ["head", "cheap", "dear"], 1.0), jt.Node("leaf", ["far"], 1.0))
+    made = structure(net.graph, jt.Profile({"head": 1.0, "cheap": 1.0, "dear": 50.0, "far": 400.0}, {"dear": 0.3}))
+    optimum = PerTick(made).plan({"s": 3e5})
+    assert (optimum.delivered["o"], optimum.keeps["head>dear"]) == (pytest.approx(3e5), pytest.approx(8000 / 3e5))
+    assert_within(made, 0.1)
+
+
 def test_streams_that_merge_and_split_again() -> None:
     net = jt.Network("merged")
     left, right = (net.source(name, "x int").where("true", name=f"w{name}") for name in "ab")

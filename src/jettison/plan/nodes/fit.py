@@ -68,7 +68,9 @@ def rate_limits(view: NodeView, drops: LocalDrops) -> Vector:
     Drops behind a split at the entry could save all of it; then more rows than one branch can take are of no use.
     """
     own = view.own
-    hard = own.load_us[0] - (drops.work_us[:, None] * own.whole[drops.locations]).sum(axis=0)
+    alone = np.where(drops.joined_by < 0, drops.work_us, 0.0)
+    useless = np.where(drops.serving, 0.0, own.work_us[0]) @ own.whole
+    hard = own.load_us[0] - useless - alone @ own.whole[drops.locations]
     linked = ~drops.local[own.inputs]
     least = drops.least_us[own.inputs]
     # what links carry is theirs to ask for: outputs of this node need no more than the way to the nearest of them
@@ -97,14 +99,10 @@ def generate(view: NodeView, spread: Vector | None = None, *, epsilon: float = 0
     >>> fit.rates.ravel().round(2).tolist(), fit.score.round(2).tolist()
     ([0.0, 0.1, 0.2, 0.3], [0.0, 0.2, 0.28, 0.32])
     """
-    own, drops = view.own, local_drops(view.own, view.worth)
+    drops = local_drops(view.own, view.worth)
     rates = _local_grid(view, drops, epsilon, spread)
-    flows = own.whole @ rates.T
-    score = view.worth @ (own.gives @ flows)
-    excess = own.work_us[0] @ flows - own.capacity_us[0]
-    lost, keeps, enough = drops.apply(excess, flows[drops.locations])
-    _drop(view, flows, drops, keeps)
-    return Fit(view.inputs, rates, score - lost, flows.T, view.loads({})).take(np.flatnonzero(enough))
+    need = np.zeros((len(view.own.arcs), len(rates)))
+    return _table(view, drops, rates, need, np.zeros(len(rates)), view.loads({}))
 
 
 def merge(view: NodeView, tables: Mapping[str, Fit], *, epsilon: float = 0.1, spread: Vector | None = None) -> Fit:
@@ -122,9 +120,7 @@ def merge(view: NodeView, tables: Mapping[str, Fit], *, epsilon: float = 0.1, sp
             f"combinations, more than {MOST_ROWS:,}: use a larger epsilon, or plan with mode 'per-tick'."
         )
     chosen = np.indices(sizes).reshape(len(sizes), -1)
-    flows = np.where(drops.serving[:, None], own.whole @ local.T, 0.0)[:, chosen[-1]]
-    score = (view.worth @ (own.gives @ (own.whole @ local.T)))[chosen[-1]]
-    need = np.zeros_like(flows)
+    score, need = np.zeros(chosen.shape[1]), np.zeros((len(own.arcs), chosen.shape[1]))
     for at, (child, outputs) in enumerate(view.links.items()):
         table = tables[child]
         score = score + table.score[chosen[at]]
@@ -134,13 +130,27 @@ def merge(view: NodeView, tables: Mapping[str, Fit], *, epsilon: float = 0.1, sp
         if need[at].any():
             parent = _only_parent(view, at)
             need[parent] = np.maximum(need[parent], need[at] / own.reaches[at, parent])
-    flows = np.where(drops.local[:, None], flows, np.maximum(flows, need))
-    excess = own.work_us[0] @ flows - own.capacity_us[0]
-    lost, keeps, enough = drops.apply(excess, flows[drops.locations])
-    _drop(view, flows, drops, keeps)
     loads = view.loads({child: tables[child].loads for child in view.links})
-    found = Fit(view.inputs, flows[own.inputs].T, score - lost, flows.T, loads).take(np.flatnonzero(enough))
-    return pruned(found)
+    return pruned(_table(view, drops, local[chosen[-1]], need, score, loads))
+
+
+def _table(view: NodeView, drops: LocalDrops, given: Matrix, need: Matrix, below: Vector, loads: Matrix) -> Fit:
+    """Rows that fit, with local drops where that makes them fit.
+
+    `given` are rates for outputs of this node, rows x inputs; `need` is what links ask for at every location, and
+    `below` what that is worth on other nodes.
+    """
+    own = view.own
+    wanted = np.where(drops.serving[:, None], own.whole @ given.T, 0.0)
+    over_us = own.work_us[0] @ np.maximum(wanted, need) - own.capacity_us[0]
+    dropped = drops.apply(over_us, np.maximum(wanted - need, 0.0))
+    flows, least = wanted.copy(), np.minimum(wanted, need)
+    for at in np.flatnonzero(~own.is_input & drops.serving):
+        flows[at] = np.maximum(own.reaches[at] @ flows - dropped[at], least[at])
+    flows = np.maximum(flows, need)
+    score = below + view.worth @ (own.gives @ flows)
+    fits = np.flatnonzero(own.work_us[0] @ flows <= own.capacity_us[0] * (1 + _SLACK))
+    return Fit(view.inputs, flows[own.inputs].T, score, flows.T, loads).take(fits)
 
 
 def pruned(fit: Fit) -> Fit:
@@ -217,20 +227,6 @@ def _only_parent(view: NodeView, at: int) -> int:
             f"ask for. Plan with mode 'per-tick'."
         )
     return int(above[0])
-
-
-def _drop(view: NodeView, flows: Matrix, drops: LocalDrops, keeps: Matrix) -> None:
-    """Put local drops into effect: what passes a location, and everything below it."""
-    own = view.own
-    by_location = dict(zip(drops.locations.tolist(), keeps, strict=True))
-    for at in range(len(own.arcs)):
-        if own.is_input[at] or not drops.local[at]:
-            continue
-        above = np.flatnonzero(own.reaches[at] > 0)
-        if any(drops.local[each] and not own.is_input[each] for each in above):
-            flows[at] = np.minimum(flows[at], own.reaches[at] @ flows)
-        if at in by_location:
-            flows[at] = flows[at] * by_location[at]
 
 
 def fine_spread(view: NodeView, epsilon: float) -> Vector:

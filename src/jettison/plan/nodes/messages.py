@@ -92,7 +92,8 @@ def delta_between(before: TableMessage, after: TableMessage, tolerance: float = 
     """What to send so that the receiver's scores are within `tolerance` of the new ones.
 
     Rows that no longer hold are always withdrawn. A row is sent where what the receiver has is further off: the same
-    row's old score or, for a new row, the best row that is still there and asks for no more.
+    row's old score or, for a new row, the best row that is still there and asks for no more, by its old score or by the
+    one that is sent with this delta.
     """
     old, new = _keys(before.rates), _keys(after.rates)
     at_old, at_new = ({key: at for at, key in enumerate(keys)} for keys in (old, new))
@@ -103,10 +104,12 @@ def delta_between(before: TableMessage, after: TableMessage, tolerance: float = 
     allowed = tolerance * np.abs(after.score) + 1e-12
     off = np.abs(after.score - score) > allowed
     if tolerance > 0 and fresh.any() and not fresh.all():
-        held = np.where(off, after.score, score)[~fresh]  # what the receiver has then, of rows that it knows
-        index = PointQuadtree(after.rates[~fresh], held)
-        best = np.array([index.find(rates) for rates in after.rates[fresh]], dtype=np.intp)
-        off[fresh] = np.abs(after.score[fresh] - np.where(best < 0, np.inf, held[best])) > allowed[fresh]
+        found = np.zeros(int(fresh.sum()), dtype=bool)
+        for held in (score[~fresh], np.where(off, after.score, score)[~fresh]):  # before the delta, and with it
+            index = PointQuadtree(after.rates[~fresh], held)
+            best = np.array([index.find(rates) for rates in after.rates[fresh]], dtype=np.intp)
+            found |= np.abs(after.score[fresh] - np.where(best < 0, np.inf, held[best])) > allowed[fresh]
+        off[fresh] = found
     rates, withdrawn = after.rates[off], before.rates[~stays]
     return TableDelta(after.node, after.version, before.version, rates, after.score[off], withdrawn, after.loads)
 
