@@ -91,9 +91,7 @@ def by_chance_instead_of_buckets(drops: Mapping[str, Drop]) -> dict[str, Drop]:
     return {arc: Random(drop.keep) if isinstance(drop, Buckets) else drop for arc, drop in drops.items()}
 
 
-def check_buckets(
-    graph: Graph, profile: Profile, rows: Mapping[str, float], drops: Mapping[str, Drop]
-) -> None:
+def check_buckets(graph: Graph, profile: Profile, rows: Mapping[str, float], drops: Mapping[str, Drop]) -> None:
     """Raise unless drops by bucket say what those above them leave, and none stands above a join of streams or an
     estimate: there whole keys are dropped, or a row that is kept stands for others."""
     by_bucket = {arc: drop for arc, drop in drops.items() if isinstance(drop, Buckets)}
@@ -110,4 +108,3 @@ def check_buckets(
                 f"the drop on arc {arc!r} says that drops above leave {drop.of:.4f} of the tuples, it is "
                 f"{expected.of:.4f}: it would keep another share than {drop.keep:g}."
             )
-

@@ -41,7 +41,9 @@ class _Turns:
     before: Numbers
 
 
-def admit(competition: Competition, budget_us: float, most_tuples: float = np.inf, *, costs: str = BY_WORK) -> Admission:
+def admit(
+    competition: Competition, budget_us: float, most_tuples: float = np.inf, *, costs: str = BY_WORK
+) -> Admission:
     """Algorithm 1 for one batch: levels that take no more than `budget_us` and admit no more than `most_tuples`.
 
     `costs` is by what a query chooses among its own batches: "work" takes the most SIC per work first, "tuples" the

@@ -42,7 +42,7 @@ def drops_for(problem: Problem, parts: Parts, levels: Sequence[int], buckets: in
         if not operator.inputs:
             _place(graph, parts, into[0], buckets, levels, buckets, True, drops)
             nested[into[0]] = isinstance(drops.get(into[0], Buckets(0)), Buckets)
-        above = max((on[arc, source] for arc in into for source in parts.above[operator.name] if (arc, source) in on))
+        above = max(on[arc, source] for arc in into for source in parts.above[operator.name] if (arc, source) in on)
         alike = all(nested[arc] for arc in into)
         for arc in out_of:
             _place(graph, parts, arc, above, levels, buckets, alike, drops)

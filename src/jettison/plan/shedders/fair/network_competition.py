@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from numbers import Real
 
 import numpy as np
 
+from jettison.errors import StartError
 from jettison.plan.placement.ladder import LOWEST_KEEP_SHARE
 from jettison.plan.placement.strata import estimates_below
 from jettison.plan.problem import Problem
-from jettison.plan.shedders.fair.competition import Competition
+from jettison.plan.shedders.fair.competition import Competition, Vector
 from jettison.plan.shedders.fair.parts import Part, Parts, parts_of
 from jettison.plan.windows.decisions import decisions_of
 from jettison.statistics.profile import Profile
@@ -24,12 +26,21 @@ class Elsewhere:
 
     The query has one source here and three there, which have a SIC of .8. Without the one here it would have .6:
 
-    >>> Elsewhere(0.8, sources=3).beside(1)
+    >>> here, there = Elsewhere(0.8, sources=3).beside(1)
+    >>> here, round(there, 6)
     (0.25, 0.6)
     """
 
     sic: float
     sources: int = 1
+
+    def __post_init__(self) -> None:
+        sic: object = self.sic
+        if isinstance(sic, bool) or not isinstance(sic, Real) or not 0 <= float(sic) <= 1:
+            raise StartError(f"jt.Elsewhere: sic is {sic!r}: give a SIC from 0 to 1.")
+        sources: object = self.sources
+        if isinstance(sources, bool) or not isinstance(sources, int) or sources < 0:
+            raise StartError(f"jt.Elsewhere: sources is {sources!r}: give the number of sources there, such as 2.")
 
     def beside(self, here: int) -> tuple[float, float]:
         """The share of the query's sources that is here, and the SIC that it has from elsewhere."""
@@ -97,7 +108,7 @@ def compete(problem: Problem, views: Views, buckets: int) -> Asked:
     )
 
 
-def _sic(problem: Problem, parts: Parts, views: Views) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[type-arg]
+def _sic(problem: Problem, parts: Parts, views: Views) -> tuple[Vector, Vector]:
     """What every query has if nothing of these rows is kept, and what all rows of every part would add."""
     window = views.window
     brought = {
@@ -120,7 +131,7 @@ def _sic(problem: Problem, parts: Parts, views: Views) -> tuple[np.ndarray, np.n
     return np.array(had), gains
 
 
-def _work(problem: Problem, parts: Parts) -> tuple[np.ndarray, dict[tuple[int, ...], float], float]:  # type: ignore[type-arg]
+def _work(problem: Problem, parts: Parts) -> tuple[Vector, dict[tuple[int, ...], float], float]:
     """The work that each part alone causes, that several cause together, and that no drop saves."""
     decisions, together, fixed_us = decisions_of(problem.graph), dict[tuple[int, ...], float](), 0.0
     for (arc, source), rows in _flows(problem, parts).items():
@@ -187,4 +198,4 @@ def known_from(given: object) -> KnownSic:
     if isinstance(given, Mapping):
         return given.get
     assert callable(given)
-    return given  # type: ignore[return-value]
+    return given

@@ -154,4 +154,6 @@ def _check_sic(query: object, given: object) -> None:
     if sic is None:
         return
     if isinstance(sic, bool) or not isinstance(sic, Real) or not 0 <= float(sic) <= 1:
-        raise StartError(f"fair: known_sic of {query!r} is {sic!r}: give a SIC from 0 to 1, or jt.Elsewhere(sic, sources).")
+        raise StartError(
+            f"fair: known_sic of {query!r} is {sic!r}: give a SIC from 0 to 1, or jt.Elsewhere(sic, sources)."
+        )

@@ -1,8 +1,8 @@
 """DISSP's cost model: what a tuple takes on average, whichever query it is for (DISSP 5.3, eq. 5.1 to 5.3).
 
-    C_T = t / n             t: the measured interval, n: the tuples processed in it
-    N_tuples = delta / C_T  delta: the interval between two decisions
-    N_discard = IB_size - N_tuples
+C_T = t / n             t: the measured interval, n: the tuples processed in it
+N_tuples = delta / C_T  delta: the interval between two decisions
+N_discard = IB_size - N_tuples
 """
 
 from __future__ import annotations
