@@ -80,6 +80,7 @@ class Controller:
         self._agreed: Mapping[str, float] = {}
         self._sic = SicWindow(graph, source_time_window_ms(graph, settings))
         self._followed: BatchSample | None = None
+        self.follows_sic = True
         self._now_ms = 0.0
         self._stale_limits = when_planned(stale_limits(graph), settings.budget_us / 1e6)
         self._prepare()
@@ -261,10 +262,16 @@ class Controller:
 
     def follow(self, sample: BatchSample) -> None:
         """Take a batch that has run into the SIC of outputs. `record` does it for whoever does not need it earlier."""
+        self._followed = sample
+        if not self.follows_sic:
+            return
         plan = self._in_force.plan if self._settings.obeyed else Plan()
         self._sic = self._sic.after(sample, [arc for arc in plan.drops if plan.closes(arc)])
+<<<<<<< HEAD
         self._followed = sample
         self._shedder.follow_sic(self._sic)
+=======
+>>>>>>> sic
 
     def record(self, sample: BatchSample) -> None:
         """Learn from a batch that has run, and let the shedder prepare for the next."""
