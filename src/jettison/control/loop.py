@@ -267,11 +267,7 @@ class Controller:
             return
         plan = self._in_force.plan if self._settings.obeyed else Plan()
         self._sic = self._sic.after(sample, [arc for arc in plan.drops if plan.closes(arc)])
-<<<<<<< HEAD
-        self._followed = sample
         self._shedder.follow_sic(self._sic)
-=======
->>>>>>> sic
 
     def record(self, sample: BatchSample) -> None:
         """Learn from a batch that has run, and let the shedder prepare for the next."""

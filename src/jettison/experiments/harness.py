@@ -140,7 +140,9 @@ EXPERIMENTS = (
     ),
     Experiment("las-shift", "las.shift", "LAS 3.1", "simulation: costs are swapped in mid-stream and learned again"),
     Experiment("sketch", "las.sketch", "LAS 3.1", "updates and look-ups of the cost sketch beside Apache DataSketches"),
-    Experiment("fair-gap", "fair.fair_gap", "DISSP 5.3", "planning: lowest SIC by the seed's algorithm over exact shares"),
+    Experiment(
+        "fair-gap", "fair.fair_gap", "DISSP 5.3", "planning: lowest SIC by the seed's algorithm over exact shares"
+    ),
     Experiment("fair-speed", "fair.fair_speed", "DISSP 5.3", "planning: one fair decision for 1,000 queries"),
     Experiment(
         "fair-global", "fair.fair_global", "DISSP 4.3", "simulation: fairness over many nodes, by what they know"

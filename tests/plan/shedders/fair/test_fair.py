@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.networks import Case, dags, steady, trees
 
 import jettison as jt
 from jettison.errors import StartError
@@ -25,7 +26,6 @@ from jettison.plan.shedders.registry import shedder_named
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample
 from jettison.statistics.sic import SicWindow
-from tests.networks import Case, dags, steady, trees
 
 pytestmark = pytest.mark.core
 
