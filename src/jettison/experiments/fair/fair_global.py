@@ -32,7 +32,7 @@ def run(*, quick: bool, say: Say) -> Result:
     for name, spreading in WAYS.items():
         say(f"{name}: {nodes} nodes, {queries} queries")
         runs[name] = simulate_fair(federation, spreading, intervals=intervals, seed=18)
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "knowledge": name,
             "jain": round(found.jain(last), 5),
