@@ -143,6 +143,9 @@ EXPERIMENTS = (
     Experiment(
         "fair-gap", "fair.fair_gap", "DISSP 5.3", "planning: lowest SIC by the seed's algorithm over exact shares"
     ),
+    Experiment(
+        "fairness", "fair.fairness", "DISSP 5", "20 queries at twice the capacity: SIC by fair, random and the road map"
+    ),
     Experiment("fair-speed", "fair.fair_speed", "DISSP 5.3", "planning: one fair decision for 1,000 queries"),
     Experiment(
         "fair-global", "fair.fair_global", "DISSP 4.3", "simulation: fairness over many nodes, by what they know"
