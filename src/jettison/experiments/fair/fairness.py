@@ -132,9 +132,7 @@ def _run(
             shedding=Shedding(mode=mode, shedder=shedder, headroom=_HEADROOM, stw=_STW),
             checkpoint=str(Path(folder) / "checkpoint"),
             costs=Costs(profile, learn=False, shared=()),
-            listeners=[
-                lambda event: (found.sic.append(dict(event.sic)), found.duration_ms.append(event.sample.duration_ms))
-            ],
+            listeners=[heard],
         )
         running.await_batches(batches, timeout=600)
         running.stop()
