@@ -12,7 +12,7 @@ from jettison.network import Network
 from jettison.statistics.profile import Profile
 from jettison.statistics.records import Records
 from jettison.statistics.samples import BatchSample
-from jettison.statistics.sic.results import Entry, WindowEntries, entry_of, last_windows, planned_shares
+from jettison.statistics.sic.results import MOST_ENTRIES, Entry, WindowEntries, entry_of, last_windows, planned_shares
 
 pytestmark = pytest.mark.core
 
@@ -46,6 +46,14 @@ def test_batches_that_are_out_of_order_empty_or_the_first_break_nothing() -> Non
     assert entries.share(20, 30, until_us=20) == 1.0
     assert entries.share(100, 110, until_us=20) == 1.0
     assert len(entries.plus(Entry(40, {"s": 1.0}, {"s": 1.0}), needed_us=20).entries) == 2
+
+
+def test_windows_that_never_close_do_not_fill_the_memory() -> None:
+    entries = WindowEntries((Entry(0, {"s": 1.0}, {"s": 1.0}),) * MOST_ENTRIES)
+    for second in range(3):
+        entries = entries.plus(Entry(second, {"s": 1.0}, {"s": 0.0}))
+    assert len(entries.entries) == MOST_ENTRIES
+    assert sum(each.came["s"] for each in entries.entries) == MOST_ENTRIES + 3
 
 
 def test_windows_that_go_whole_take_nothing_from_those_that_stay() -> None:

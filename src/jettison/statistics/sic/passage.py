@@ -5,8 +5,9 @@ on from there, as the rows of the next stage. Lost are: rows passed over unread,
 rows shed by a drop, rejected, late, or of which no window is kept; of rows in several windows, the share of those that
 are not kept; and results that are shed, rejected, withheld, or could not be computed.
 
-How many results came out of an operator with state is counted where a drop behind it, or the output, has counted them.
-A filter between the two makes that fewer than there were, and the loss larger than it was.
+Which share of the results of an operator with state is lost follows from what drops behind it, the output, or the next
+windows have counted. A filter between the two makes that fewer than there were, and the loss larger than it was. How
+much a batch weighs is told by the windows that closed in it; where there are none, by those counts.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ class Passage:
         found = {}
         for origin in ways.origins:
             used = came[origin] - lost.get(origin, 0.0) - sum(into[origin].values())
-            found[origin] = Stage(came[origin], max(0.0, used), into[origin])
+            found[origin] = Stage(came[origin], max(0.0, used), into[origin]).scaled(self._windows(origin))
         return found
 
     def _read(self, source: str, lost: dict[str, float]) -> RowStream:
@@ -138,6 +139,7 @@ class Passage:
                 rows = max(rows, float(counted[0]) if counted else 0.0)
                 uncounted |= arc in self._closed and not counted
                 unfit += sample.unfit.get(arc, 0)
+                rows = max(rows, float(sample.arrived.get(head, 0)))
                 if isinstance(self._graph.by_name[head], Output):
                     at_output = sample.outputs.get(head)
                     rows = max(rows, 0.0 if at_output is None else float(at_output.rows))
@@ -147,10 +149,14 @@ class Passage:
                     unfit += sample.unfit.get(head, 0)
         failed = sample.failed.get(name)
         rows = max(rows, unfit) + (0 if failed is None else failed.windows)
-        if not rows and (uncounted or sample.withheld.get(name)):
+        if not rows and (uncounted or self._windows(name)):
             return 1.0
         kept = self._share_not_withheld(name)
         return rows / kept if kept else max(rows, 1.0)
+
+    def _windows(self, name: str) -> float:
+        """The windows of an aggregate that closed in this batch, withheld ones included; 0 where that is not told."""
+        return self._sample.windows.get(name, (0.0, 0.0))[0] + self._sample.withheld.get(name, 0)
 
     def _share_not_withheld(self, name: str) -> float:
         held = self._sample.withheld.get(name, 0)

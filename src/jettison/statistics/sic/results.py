@@ -26,6 +26,9 @@ from jettison.statistics.sic.batch import Passed
 from jettison.statistics.sic.layout import layout_of
 from jettison.statistics.sic.window import SicWindow
 
+MOST_ENTRIES = 5000
+"""So many batches of open windows are told apart; the oldest count as one: windows that never close must not fill the
+memory."""
 _SCALE = 1000
 """Rows are multiplied by this where shares of them are counted, so that few rows are not rounded."""
 
@@ -65,6 +68,11 @@ class Entry:
     @property
     def whole(self) -> bool:
         return all(self.used[name] >= came for name, came in self.came.items())
+
+    def together(self, other: Entry) -> Entry:
+        """This batch and the next one as one."""
+        came = {name: rows + other.came.get(name, 0.0) for name, rows in self.came.items()}
+        return Entry(self.from_us, came, {name: rows + other.used.get(name, 0.0) for name, rows in self.used.items()})
 
 
 def last_windows(graph: Graph, output: str) -> Aggregate | None:
@@ -114,7 +122,8 @@ class WindowEntries:
         entries = (*self.entries, entry)
         ends = [each.from_us for each in entries[1:]]
         gone = sum(end is not None and needed_us is not None and end <= needed_us for end in ends)
-        return WindowEntries(entries[gone:])
+        left = entries[gone:]
+        return WindowEntries(left if len(left) <= MOST_ENTRIES else (left[0].together(left[1]), *left[2:]))
 
     def share(self, start_us: int, end_us: int, until_us: int | None) -> float:
         """The share of the tuples of a time that got in, as mean over sources; the newest batch got to `until_us`."""

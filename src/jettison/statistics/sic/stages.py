@@ -83,6 +83,17 @@ class Stage:
             into[name] = into.get(name, 0.0) + rows
         return Stage(self.came + other.came, self.used + other.used, into)
 
+    def scaled(self, came: float) -> Stage:
+        """The same shares of so many; as it is where nothing came, or `came` is 0.
+
+        >>> Stage(20.0, used=5.0, into={"busy": 10.0}).scaled(2.0)
+        Stage(came=2.0, used=0.5, into={'busy': 1.0})
+        """
+        if self.came <= 0 or came <= 0:
+            return self
+        factor = came / self.came
+        return Stage(came, factor * self.used, {name: factor * rows for name, rows in self.into.items()})
+
     def share(self, shares: Mapping[str, float]) -> float:
         """The share of what came that is used, `shares` being that of what went into state; 1 where nothing came."""
         if self.came <= 0:
