@@ -28,6 +28,8 @@ from jettison.network.windows.user_aggregates import aggregate, whole_window
 from jettison.options.checkpoint import Checkpoint
 from jettison.options.costs import Costs
 from jettison.options.shedding import Shedding
+from jettison.plan.shedders.fair.network_competition import Elsewhere
+from jettison.plan.shedders.fair.shedder import Fair
 from jettison.plan.shedders.las import Las
 from jettison.spec.as_yaml import to_yaml
 from jettison.spec.network_file import from_yaml, read_spec
@@ -63,6 +65,8 @@ __all__ = [
     "CheckpointError",
     "CostLearning",
     "Costs",
+    "Elsewhere",
+    "Fair",
     "Graph",
     "JettisonError",
     "Kafka",

@@ -258,6 +258,7 @@ class Controller:
     def restore_sic(self, window: SicWindow) -> None:
         """Go on with what an earlier run has lost of late."""
         self._sic = window
+        self._shedder.follow_sic(window)
 
     def follow(self, sample: BatchSample) -> None:
         """Take a batch that has run into the SIC of outputs. `record` does it for whoever does not need it earlier."""
@@ -266,6 +267,7 @@ class Controller:
             return
         plan = self._in_force.plan if self._settings.obeyed else Plan()
         self._sic = self._sic.after(sample, [arc for arc in plan.drops if plan.closes(arc)])
+        self._shedder.follow_sic(self._sic)
 
     def record(self, sample: BatchSample) -> None:
         """Learn from a batch that has run, and let the shedder prepare for the next."""

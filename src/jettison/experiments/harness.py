@@ -147,6 +147,16 @@ EXPERIMENTS = (
     ),
     Experiment("las-shift", "las.shift", "LAS 3.1", "simulation: costs are swapped in mid-stream and learned again"),
     Experiment("sketch", "las.sketch", "LAS 3.1", "updates and look-ups of the cost sketch beside Apache DataSketches"),
+    Experiment(
+        "fair-gap", "fair.fair_gap", "DISSP 5.3", "planning: lowest SIC by the seed's algorithm over exact shares"
+    ),
+    Experiment(
+        "fairness", "fair.fairness", "DISSP 5", "20 queries at twice the capacity: SIC by fair, random and the road map"
+    ),
+    Experiment("fair-speed", "fair.fair_speed", "DISSP 5.3", "planning: one fair decision for 1,000 queries"),
+    Experiment(
+        "fair-global", "fair.fair_global", "DISSP 4.3", "simulation: fairness over many nodes, by what they know"
+    ),
     Experiment("sic-truth", "fair.sic_truth", "DISSP 4.2", "SIC against the accuracy of results, 10 to 100 % kept"),
     Experiment("sic-overhead", "fair.sic_overhead", "DISSP 4.1", "throughput with SIC over without, nothing shed"),
     Experiment("table-5-1", "nodes.table_5_1", "thesis 5.1", "planning: two nodes, plans 0 to 4 and the optimum"),

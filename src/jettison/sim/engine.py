@@ -186,4 +186,5 @@ def _result(
         sum(output.qos.priority * outputs[output.name].utility for output in graph.outputs),
         infeasible,
         running.controller.uncertified,
+        running.controller.sic.all(),
     )

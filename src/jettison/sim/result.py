@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from jettison.plan.plan import Plan
@@ -89,7 +89,8 @@ class SimResult:
     """A whole run. `shed` and `queued` are by arc, `filtered` by operator: rows in less rows out.
 
     `utility` is the sum of priority x utility over the outputs, at the shares delivered over the whole run, and
-    `infeasible` says why plans did not fit, if some did not; `uncertified` plans were replaced by safe ones.
+    `infeasible` says why plans did not fit, if some did not; `uncertified` plans were replaced by safe ones. `sic` is
+    the source information content of every output at the end, the lowest first.
     """
 
     network: str
@@ -105,6 +106,7 @@ class SimResult:
     utility: float
     infeasible: str | None
     uncertified: int = 0
+    sic: Mapping[str, float] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -121,6 +123,7 @@ class SimResult:
             "utility": self.utility,
             "infeasible": self.infeasible,
             "uncertified": self.uncertified,
+            "sic": dict(self.sic),
             "batches": [batch.to_dict() for batch in self.batches],
         }
 

@@ -12,6 +12,7 @@ from jettison.plan.plan import Infeasible, Plan
 from jettison.plan.predictions import claimed
 from jettison.plan.problem import Problem, Shedder
 from jettison.statistics.samples import BatchSample
+from jettison.statistics.sic import SicWindow
 from jettison.statistics.spread import flows_by_value
 
 _log = logging.getLogger("jettison")
@@ -55,7 +56,11 @@ class AskedShedder:
         """Let a shedder that wants to build tables for what is to come."""
         self._call("prepare", problem)
 
-    def _call(self, method: str, argument: BatchSample | Problem) -> None:
+    def follow_sic(self, window: SicWindow) -> None:
+        """Tell a shedder that wants to know what every output has had in its source time window."""
+        self._call("follow_sic", window)
+
+    def _call(self, method: str, argument: BatchSample | Problem | SicWindow) -> None:
         call = getattr(self.shedder, method, None)
         if call is None:
             return

@@ -3,6 +3,7 @@
 semantic   the road map, by value where outputs are valued (the default)
 random     the road map, by chance alone
 exact      the best plan outright, a linear program per batch
+fair       the same SIC for all queries, by DISSP's algorithm; fair-exact: by linear programs
 las        load-aware: in front of operators that are timed by what tuples cost, elsewhere by the road map
 input-*    admission control: four rules that drop at inputs and ask no output what it is worth (thesis 3.8.2)
 
@@ -17,6 +18,7 @@ from jettison.network.columns.words import meant
 from jettison.plan.problem import Shedder
 from jettison.plan.shedders.admission import ADMISSION
 from jettison.plan.shedders.exact import ExactShedder
+from jettison.plan.shedders.fair.shedder import Fair
 from jettison.plan.shedders.las import Las
 from jettison.plan.shedders.renewed_road_map import RenewedRoadMap
 from jettison.plan.shedders.rest import Rest
@@ -26,8 +28,10 @@ RANDOM = "random"
 
 EXACT = "exact"
 LAS = "las"
+FAIR = "fair"
+FAIR_EXACT = "fair-exact"
 
-SHEDDERS = (SEMANTIC, RANDOM, EXACT, LAS, *ADMISSION)
+SHEDDERS = (SEMANTIC, RANDOM, EXACT, LAS, FAIR, FAIR_EXACT, *ADMISSION)
 
 
 def check_shedder(given: object) -> None:
@@ -58,6 +62,8 @@ def shedder_named(name: str, rest: Rest | None = None) -> Shedder:
     check_shedder(name)
     if name in ADMISSION:
         return ADMISSION[name]
+    if name in (FAIR, FAIR_EXACT):
+        return Fair(exact=name == FAIR_EXACT)
     if name == LAS:
         return Las(rest=RenewedRoadMap(rest=rest))
     return ExactShedder() if name == EXACT else RenewedRoadMap(by_value=name == SEMANTIC, rest=rest)
