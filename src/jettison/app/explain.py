@@ -23,6 +23,8 @@ from jettison.app.situation import (
 from jettison.network.render import as_mermaid, as_text
 from jettison.network.soundness import check_imports, check_sql, unknown_function_notes
 from jettison.plan.floors import floors, plan_accuracies
+from jettison.plan.shedders.choice import choose
+from jettison.plan.shedders.registry import AUTO, SHEDDERS
 from jettison.spec.profile_section import read_profile
 from jettison.spec.run_section import read_places
 from jettison.statistics.load import flows, load_coefficients
@@ -84,6 +86,8 @@ def explain(
     paragraph(now.verdict())
     paragraph("\n".join([*closed(now.plan, now.reason), *predicates(now.plan), *_floors(now)]))
     read, _ = load_spec(spec)
+    if read.run is not None and read.run.shedding.shedder == AUTO:
+        paragraph(str(choose(now.graph, SHEDDERS)))
     if read.run is not None and read.run.checkpoint.path is not None:
         for costs in cost_tables(Path(read.run.checkpoint.path)):
             out.print(costs)
