@@ -29,6 +29,7 @@ from jettison.options.checkpoint import Checkpoint
 from jettison.options.costs import Costs
 from jettison.options.shedding import Shedding
 from jettison.plan.shedders.las import Las
+from jettison.plan.shedders.qod import Qod
 from jettison.spec.as_yaml import to_yaml
 from jettison.spec.network_file import from_yaml, read_spec
 from jettison.statistics.profile import Profile
@@ -72,6 +73,7 @@ __all__ = [
     "PlanError",
     "Profile",
     "QoS",
+    "Qod",
     "Report",
     "Run",
     "SessionError",

@@ -22,17 +22,21 @@ from jettison.synthetic.rates import Constant
 
 OVERLOAD = 3.0
 MINIMA = {"routes": 0.1}
-_LEAST_TRIGGERS = 14
+_SIZES = (4_000, 60_000)
+_SECONDS = 12.0
+_LEAST_TRIGGERS = 10
 
 
 def run(*, quick: bool, say: Say, capacity: Capacity | None = None) -> Result:
     """`capacity` in place of the one that is measured."""
     spark = local_session("jettison-policies")
     network = taxi_network(valued=True, minima=MINIMA)
-    known = capacity or measure_capacity(spark, network, say, batches=5 if quick else 8, most_trigger_ms=2000.0)
+    known = capacity or measure_capacity(
+        spark, network, say, batches=4 if quick else 6, sizes=_SIZES, most_trigger_ms=2000.0
+    )
     graph = network.graph
     rate = Constant(OVERLOAD * known.rows_per_s)
-    seconds = 4.0 if quick else max(18.0, _LEAST_TRIGGERS * known.trigger_ms / 1000)
+    seconds = 4.0 if quick else max(_SECONDS, _LEAST_TRIGGERS * known.trigger_ms / 1000)
     workload = Workload(
         network,
         lambda: {"trips": generate(spark, TAXI_PAYLOAD, rate=rate, limit_rows=rate.rows_until(seconds))},

@@ -128,6 +128,7 @@ class Las:
             answer = self._rest.plan(problem.with_budget(max(0.0, problem.load_us - times * over_us)))
             found = answer if isinstance(answer, Plan) else answer.best
             best = claimed(problem, {**found.drops, **drops}, LATENCY_GOAL)
+            best = replace(best, below_minimum=found.below_minimum)
             if not over_budget_us(problem, best):
                 return best
         return not_enough(problem, best)

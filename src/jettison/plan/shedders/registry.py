@@ -4,6 +4,7 @@ semantic   the road map, by value where outputs are valued (the default)
 random     the road map, by chance alone
 exact      the best plan outright, a linear program per batch
 las        load-aware: in front of operators that are timed by what tuples cost, elsewhere by the road map
+qod        quality of data: minimum accuracies for all, what is left by priority (a rank)
 auto       the one of these that the network's declarations ask for (`choice`)
 input-*    admission control: four rules that drop at inputs and ask no output what it is worth (thesis 3.8.2)
 
@@ -22,6 +23,7 @@ from jettison.plan.shedders.admission import ADMISSION
 from jettison.plan.shedders.choice import Choice, choose, timed_operators
 from jettison.plan.shedders.exact import ExactShedder
 from jettison.plan.shedders.las import Las
+from jettison.plan.shedders.qod import Qod
 from jettison.plan.shedders.renewed_road_map import RenewedRoadMap
 from jettison.plan.shedders.rest import Rest
 
@@ -30,9 +32,10 @@ RANDOM = "random"
 
 EXACT = "exact"
 LAS = "las"
+QOD = "qod"
 AUTO = "auto"
 
-SHEDDERS = (SEMANTIC, RANDOM, EXACT, LAS, *ADMISSION, AUTO)
+SHEDDERS = (SEMANTIC, RANDOM, EXACT, LAS, QOD, *ADMISSION, AUTO)
 
 
 def check_shedder(given: object) -> None:
@@ -65,6 +68,8 @@ def shedder_named(name: str, rest: Rest | None = None) -> Shedder:
         return ADMISSION[name]
     if name == AUTO:
         return Auto(rest)
+    if name == QOD:
+        return Qod()
     if name == LAS:
         return Las(rest=RenewedRoadMap(rest=rest))
     return ExactShedder() if name == EXACT else RenewedRoadMap(by_value=name == SEMANTIC, rest=rest)
