@@ -122,6 +122,31 @@ def test_explain_says_what_auto_takes(tmp_path: Path) -> None:
     assert "shedder auto: takes semantic, because prices, busy have a loss graph" in shown.output
 
 
+@pytest.mark.parametrize(
+    ("rate", "paused"), [(20_000, ""), (60_000, "; paused, so that the minima of others fit: low")]
+)
+def test_explain_says_what_qod_would_give_and_whom_it_would_pause(rate: int, paused: str, tmp_path: Path) -> None:
+    path = tmp_path / "qod.yaml"
+    path.write_text(
+        f"""
+network: n
+sources: {{s: {{schema: x int}}}}
+operators:
+  a: {{of: s, where: x > 0}}
+  b: {{of: s, where: x > 1}}
+outputs:
+  high: {{of: a, qos: {{priority: 2, min_accuracy: 0.6}}}}
+  low: {{of: b, qos: {{min_accuracy: 0.4}}}}
+run: {{shedding: {{shedder: auto}}}}
+profile: {{cost_us: {{a: 20, b: 30}}, rows_per_s: {{s: {rate}}}}}
+"""
+    )
+    shown = CliRunner().invoke(app, ["explain", str(path)])
+    assert "shedder auto: takes qod, because high, low have a minimum accuracy" in shown.output
+    (line,) = [line for line in shown.output.splitlines() if line.startswith("qod would process: high")]
+    assert line.endswith(f"of source rows (overload{paused})")
+
+
 @pytest.mark.parametrize("name", ["taxi_drives", "neighbours"])
 def test_the_applications_of_the_seed_are_sound(name: str) -> None:
     spec = jt.read_spec(f"examples/{name}.yaml")
