@@ -363,6 +363,7 @@ def test_kafka_late_parse(spark: SparkSession, broker: Broker, tmp_path: Path) -
     drawn(result, tmp_path)
 
 
+@pytest.mark.long
 def test_kafka_faults(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
     result = kafka_faults.run(quick=True, say=quiet, broker=broker)
     assert (result.metrics["lost"], result.metrics["doubled"]) == (0, 0)

@@ -173,6 +173,7 @@ def test_a_sink_that_throws_loses_and_doubles_nothing(spark: SparkSession, tmp_p
     assert running.counts(checkpoint) == expected.counts
 
 
+@pytest.mark.long
 def test_an_operator_that_throws_in_a_task(spark: SparkSession, tmp_path: Path) -> None:
     net = jt.Network("broken")
     net.source("trips", **TRIPS).apply(running.breaking, name="break").output("out")

@@ -54,6 +54,7 @@ def accounts(run: Hand, measured: Measured, rows: int) -> dict[str, Account]:
     return {output: account for (_, output), account in accounts_of(run.graph, sample).items()}
 
 
+@pytest.mark.long
 def test_trust_12_an_aggregate_that_fails_on_a_row_takes_it_from_no_other(spark: SparkSession, tmp_path: Path) -> None:
     """Three aggregates share slices; then drops tell one apart from the others."""
     net = jt.Network("neighbours")

@@ -53,6 +53,7 @@ def read_stream(stream: DataFrame, checkpoint: Path) -> tuple[list[Row], list[in
     return rows, sizes
 
 
+@pytest.mark.long
 def test_a_stream_can_be_read_again(spark: SparkSession, tmp_path: Path) -> None:
     rate = Burst(1000, 4000, at_s=1, length_s=1, end_s=3)
     stream = generate(spark, ALL_KINDS, rate=rate, seed=7, rows_per_batch=2500, start_us=START_US)

@@ -531,6 +531,7 @@ def test_avro(spark: SparkSession, broker: Broker, topic: str, tmp_path: Path) -
     assert [bytes(row.value) for row in spark.read.parquet(f"{tmp_path}/bad").collect()] == [b"\xff"]
 
 
+@pytest.mark.long
 def test_without_the_connector_one_sentence_says_what_to_do(tmp_path: Path) -> None:
     script = """
 import jettison as jt

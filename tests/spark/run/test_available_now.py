@@ -187,6 +187,7 @@ def test_the_house_a_failure_between_batches_is_raised_and_all_is_released(
     assert start(spark, tmp_path).await_termination(timeout=60), "the checkpoint was released"
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_the_house_generated_rows_to_the_end(spark: SparkSession, tmp_path: Path) -> None:
     sinks = {"fares": jt.memory(), "alerts": jt.memory()}

@@ -312,6 +312,7 @@ def descriptions(spark: SparkSession) -> set[str]:
     return {str(each.get()) for each in told if each.isDefined()}
 
 
+@pytest.mark.long
 def test_trust_23_jobs_say_what_they_are_for(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -136,6 +136,7 @@ def test_a_batch_that_gets_further_than_is_in_sight(spark: SparkSession, tmp_pat
     shed.close()
 
 
+@pytest.mark.long
 def test_nested_windows_with_outputs_between(spark: SparkSession, tmp_path: Path) -> None:
     """An aggregate of results decides what those above it need, and an output in between has a fate of its own."""
 

@@ -60,6 +60,7 @@ def is_kept(plan: Plan, name: str, zone: int | None, start_s: float) -> bool:
     return keep(fate.schedule, round(start_s * S) // fate.slide_us)
 
 
+@pytest.mark.long
 def test_what_comes_is_right_for_every_group(spark: SparkSession, tmp_path: Path) -> None:
     batches = trips_of(11, 60, step_s=11, late_s=12)
     shares = [0.0, 0.5, 0.5, 0.7, 0.7, 0.2, 0.2, 0.6, 0.6, 0.0, 0.0]

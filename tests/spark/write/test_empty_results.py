@@ -13,6 +13,7 @@ import jettison as jt
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.long
 def test_trust_25_an_output_without_results_reads_back_empty(spark: SparkSession, tmp_path: Path) -> None:
     """One batch: no window can close in it. It was "Unable to infer schema", or no such path."""
     net = jt.Network("empty")

@@ -100,6 +100,7 @@ def test_a_repeated_batch_replaces_what_is_there_whoever_wrote_it(spark: SparkSe
     assert spark.read.parquet(sink.path).count() == 9
 
 
+@pytest.mark.long
 def test_rows_that_are_too_large_for_the_driver_are_left_to_spark(
     spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
