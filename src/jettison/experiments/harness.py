@@ -19,7 +19,8 @@ Say = Callable[[str], None]
 class Result:
     """What an experiment found.
 
-    `checks` states claims that can fail; `rows` is the table behind them, a mapping per row; `draw` makes the picture
+    `metrics` are numbers, and names or lists where names or several numbers are the answer; `checks` states claims that
+    can fail; `rows` is the table behind them, a mapping per row; `draw` makes the picture
     on a Matplotlib figure.
 
     >>> Result("demo", {"ratio": 1.2}, {"ratio is at least 1": True}).to_json()
@@ -27,7 +28,7 @@ class Result:
     """
 
     name: str
-    metrics: Mapping[str, float]
+    metrics: Mapping[str, Any]
     checks: Mapping[str, bool]
     rows: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
     draw: Callable[[Any], None] | None = field(default=None, repr=False)
@@ -162,6 +163,21 @@ EXPERIMENTS = (
     Experiment("per-tick", "nodes.per_tick", "ours", "planning: the program of every tick against plans in advance"),
     Experiment(
         "distributed", "nodes.distributed", "ours", "simulation: nodes coordinated and by themselves, with losses"
+    ),
+    Experiment(
+        "qod-scenario-1",
+        "quality.scenario_1",
+        "Stream Economics 5.5",
+        "simulation: equal priorities, a machine is added, load rises: shed first, then move",
+    ),
+    Experiment(
+        "qod-scenario-2",
+        "quality.scenario_2",
+        "Stream Economics 5.6",
+        "simulation: two applications of different priorities on two machines",
+    ),
+    Experiment(
+        "qod-scale", "quality.scale", "Stream Economics 5.9", "planning: time of a cycle over tasks and machines"
     ),
     Experiment(
         "recovery", "lasting.recovery", "ours", "killed a hundred times: nothing lost, doubled or wrong, plans alike"

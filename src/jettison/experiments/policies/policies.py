@@ -51,11 +51,11 @@ def run(*, quick: bool, say: Say, capacity: Capacity | None = None) -> Result:
     by_name = {each.shedder: each for each in found}
     first, auto = best(found), by_name[choice.name]
     auto_vs_best = auto.worth / first.worth if first.worth > 0 else 1.0
-    metrics = {
-        "best_worth": round(first.worth, 4),
+    metrics: dict[str, float | str | list[str]] = {
+        "best_worth": first.shedder,
         "auto_vs_best": round(auto_vs_best, 4),
         "shedders": len(shedders),
-        "best_is_auto": float(first.shedder == auto.shedder),
+        "auto": auto.shedder,
         **{f"worth {name}": round(each.worth, 4) for name, each in by_name.items()},
         **{f"decide_ms {name}": round(each.decide_ms or 0.0, 2) for name, each in by_name.items()},
     }

@@ -1,4 +1,4 @@
-"""Quality of data (Stream Economics, chapter 5): priorities and minimum accuracies, on Kafka and simulated.
+"""Priorities and minimum accuracies (Stream Economics, chapter 5): on Spark and Kafka, and several machines simulated.
 
-Comes in: the seed's two applications, loads and machines. Goes out: minima and priorities held, accuracies, moves.
+In comes nothing but the length of the run. Out go results whose figures are minima held, moves, throughput and times.
 """

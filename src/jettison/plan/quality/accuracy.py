@@ -90,6 +90,27 @@ def current_accuracy(graph: TaskGraph, local: Vector) -> Vector:
     return found
 
 
+def processed_share(graph: TaskGraph, placed: Instances, metrics: Metrics) -> Vector:
+    """The input rate of the slowest instance over what would come to it if nothing were dropped anywhere.
+
+    What would come follows from sources down, by the tuples that each task gives on for one. Above 1 a task works off
+    what waited; nan where none of its instances is known.
+    """
+    rates = np.where(np.isfinite(metrics.in_rate), metrics.in_rate, 0.0)
+    taken = np.add.reduceat(rates, placed.starts)
+    whole = np.zeros(len(graph.tasks))
+    whole[graph.sources] = metrics.arriving
+    for wave in graph.waves:
+        tails = graph.tails[wave.edges]
+        gives = metrics.out_rate[wave.edges] * whole[tails]
+        passed = np.divide(gives, taken[tails], out=metrics.out_rate[wave.edges].copy(), where=taken[tails] > 0)
+        whole[wave.tasks] = np.add.reduceat(passed, wave.starts)
+    each = whole / graph.instance_counts
+    slowest = np.minimum.reduceat(_known_rates(placed, metrics), placed.starts)
+    known = np.isfinite(slowest)
+    return np.where(known, np.divide(slowest, each, out=np.ones_like(each), where=known & (each > 0)), np.nan)
+
+
 def slowest_cpu(placed: Instances, metrics: Metrics) -> Vector:
     """`cpu(t)`: the processor load of the instance with the lowest input rate, nan where none is known (eq. 3.7)."""
     rates = _known_rates(placed, metrics)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -93,11 +93,12 @@ def decide(
     if len(moves):
         machine = placed.machine.copy()
         machine[moves] = NOWHERE
-        on = groups(placed.task, machine, len(available))
+        placed = replace(placed, machine=machine)
+        on = groups(placed.task, placed.machine, len(available))
         usable = available - np.bincount(on.machine, weights=on.count * fixed[on.task], minlength=len(available))
-    held = _scaled_to_fit(graph, on, slope, minima, usable)
-    ceilings = np.minimum(reachable, _warm_up_ceilings(graph, placed, moves, calm))
-    desired = share_out(graph, on, slope, usable, held, ceilings)
+    held = _scaled_to_fit(graph, on, slope, minima, available)
+    ceilings = warm_up_ceilings(graph, demand, placed, len(available))
+    desired = share_out(graph, on, slope, usable, held, np.minimum(reachable, ceilings))
     return Decision(
         desired=desired,
         task_accuracy=graph.most(desired),
@@ -123,13 +124,17 @@ def _warming(placed: Instances, machines: int) -> Mask:
     return np.bincount(placed.machine[there], minlength=machines) > 0
 
 
-def _warm_up_ceilings(graph: TaskGraph, placed: Instances, moves: Index, calm: Mask) -> Vector:
-    """Where an instance warms up, all tasks of its machine keep to their minimum (4.7); so does what has to move."""
+def warm_up_ceilings(graph: TaskGraph, demand: Demand, placed: Instances, machines: int) -> Vector:
+    """The most that every query may get: what its instances can reach, and the minimum where one of them warms up.
+
+    Where an instance warms up, all tasks of its machine keep to their minimum (4.7). So do tasks that have an instance
+    on no machine: one that has to move, or that lost its machine.
+    """
+    calm = ~_warming(placed, machines)
     held = placed.warming | (placed.machine == NOWHERE) | ~calm[placed.machine]
-    held[moves] = True
     tasks = np.zeros(len(graph.tasks), dtype=bool)
     tasks[placed.task[held]] = True
-    return -graph_minimum(graph, -np.where(tasks, graph.min_accuracy, 1.0))
+    return -graph_minimum(graph, -np.where(tasks, graph.min_accuracy, demand.reachable()))
 
 
 def _moves(graph: TaskGraph, needed: Vector, placed: Instances, lacking: Vector, pinned: Mask | None) -> Index:
@@ -144,9 +149,9 @@ def _moves(graph: TaskGraph, needed: Vector, placed: Instances, lacking: Vector,
 
 
 def _scaled_to_fit(graph: TaskGraph, on: Groups, slope: Vector, minima: Vector, usable: Vector) -> Vector:
-    """Minima, lowered alike on machines where nothing else makes room."""
+    """Minima, lowered alike on machines where nothing else makes room. Costs that are a bet lower none."""
     load = machine_load(graph, on, slope, minima, len(usable))
-    share = np.divide(np.maximum(0.0, usable), load, out=np.ones_like(load), where=load > usable)
+    share = np.divide(np.maximum(0.0, usable), load, out=np.ones_like(load), where=(load > usable) & (load > 0))
     if np.all(share >= 1.0):
         return minima
     scale = np.ones(len(graph.tasks))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jettison.plan.quality.accuracy import current_accuracy, local_accuracy, slowest_cpu
+from jettison.plan.quality.accuracy import processed_share, slowest_cpu
 from jettison.plan.quality.instances import Instances, Metrics
 from jettison.plan.quality.tasks import Mask, TaskGraph, Vector
 
@@ -40,7 +40,7 @@ class Demand:
     def measured(cls, cpu: Vector, current: Vector, most: float = 1.0) -> Demand:
         """From `cpu(t)` and `currAc(t)`: accuracy and load are proportional (eq. 3.9). nan or accuracy 0: unknown."""
         unknown = ~(np.isfinite(cpu) & (current > 0))
-        full = np.divide(cpu, current, out=np.full(len(cpu), most), where=~unknown)
+        full = np.divide(cpu, current, out=np.full(len(cpu), float(most)), where=~unknown)
         return cls(full, np.full(len(cpu), most), unknown)
 
     def required(self, wanted: Vector) -> Vector:
@@ -81,9 +81,13 @@ class Demand:
 
 
 def measure(graph: TaskGraph, placed: Instances, metrics: Metrics, history: Demand | None = None) -> Demand:
-    """What tasks need, from metrics; where they say nothing, or an instance warms up, from `history`."""
-    current = current_accuracy(graph, local_accuracy(graph, placed, metrics))
-    found = Demand.measured(slowest_cpu(placed, metrics), current)
+    """What tasks need, from metrics; where they say nothing, or an instance warms up, from `history`.
+
+    The seed divides by `currAc(t)`, which is at most 1 and takes the least accurate stream where several meet. We
+    divide by the share that the task really processes, which is above 1 while it works off what waited: then a backlog
+    does not pass for a dearer task. Where nothing waits and streams are equally accurate, both are the same.
+    """
+    found = Demand.measured(slowest_cpu(placed, metrics), processed_share(graph, placed, metrics))
     if history is None:
         return found
     warming = np.maximum.reduceat(placed.warming, placed.starts)
