@@ -33,6 +33,7 @@ from jettison.spark.write.sinks import ParquetSink
 from jettison.statistics.account import summed
 from jettison.statistics.load import load_coefficients
 from jettison.statistics.profile import Profile
+from jettison.synthetic.rates import Trace
 from jettison.telemetry.events import BatchEvent
 
 ASKED = {"complaints": Asked(5, 0.3), "zones": Asked(3, 0.2), "classes": Asked(1, 0.1)}
@@ -112,13 +113,14 @@ def _overloaded(
     servers: str, folder: Path, profile: Profile, rates: Sequence[float], level_s: float, say: Say
 ) -> list[Seen]:
     """Send to all topics at one rate after another, and note what every batch planned and did."""
-    from jettison.synthetic.rates import Trace
-
     net, seen = both_applications(servers, ASKED), list[Seen]()
     graph = net.graph
 
     def note(event: BatchEvent) -> None:
-        planned = plan_accuracies(graph, event.sample.rows_in, event.plan)
+        read, skipped = event.sample.rows_in, event.sample.skipped
+        arrived = {source: count + skipped.get(source, 0) for source, count in read.items()}
+        unread = {source: read[source] / count for source, count in arrived.items() if count}
+        planned = plan_accuracies(graph, arrived, event.plan, unread)
         for name in ASKED:
             account = summed(each for (_, output), each in event.accounts.items() if output == name)
             if account.read - account.rejected > 0:
