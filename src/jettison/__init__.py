@@ -32,6 +32,8 @@ from jettison.plan.shedders.las import Las
 from jettison.plan.shedders.qod import Qod
 from jettison.spec.as_yaml import to_yaml
 from jettison.spec.network_file import from_yaml, read_spec
+from jettison.spec.xml.as_xml import to_xml
+from jettison.spec.xml.reader import from_xml
 from jettison.statistics.profile import Profile
 from jettison.statistics.sketches.cost_learner import CostLearning
 from jettison.synthetic import presets, rates
@@ -86,6 +88,7 @@ __all__ = [
     "Value",
     "aggregate",
     "console",
+    "from_xml",
     "from_yaml",
     "generate",
     "kafka",
@@ -97,6 +100,7 @@ __all__ = [
     "read_spec",
     "spark_format",
     "start",
+    "to_xml",
     "to_yaml",
     "whole_window",
 ]

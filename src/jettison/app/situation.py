@@ -31,6 +31,7 @@ from jettison.plan.windows.group_gaps import named_groups
 from jettison.spec.network_file import Spec, read_spec
 from jettison.spec.profile_section import read_profile
 from jettison.spec.run_options import RunSpec
+from jettison.spec.xml.reader import is_query_folder
 from jettison.statistics.profile import Profile
 
 
@@ -87,8 +88,11 @@ def find_modules_here() -> None:
 
 def load_spec(path: Path) -> tuple[Spec, Graph]:
     """A specification file and its network, checked."""
-    if not isfile(path):
-        raise typer.BadParameter(f"SPEC is {str(path)!r}: there is no such file. Give a network in a YAML file.")
+    if not isfile(path) and not is_query_folder(path):
+        raise typer.BadParameter(
+            f"SPEC is {str(path)!r}: there is no such file. Give a network in YAML or XML, or a folder that has only "
+            f"query files (.xml)."
+        )
     spec = read_spec(path)
     return spec, spec.graph()
 

@@ -152,6 +152,7 @@ def structure(graph: Graph, profile: Profile) -> Structure:
     >>> made.work_us.tolist(), made.capacity_us.tolist()
     ([[1.0, 2.0], [3.0, 1.0]], [1.0, 1.0])
     """
+    graph = getattr(graph, "graph", graph)  # a Network is around one
     if graph.placement is None:
         raise NetworkError(f"network {graph.name!r} has no nodes: declare them with net.place(jt.Node(...), ...).")
     profile.check(graph)
