@@ -31,6 +31,7 @@ from jettison.options.shedding import Shedding
 from jettison.plan.shedders.fair.network_competition import Elsewhere
 from jettison.plan.shedders.fair.shedder import Fair
 from jettison.plan.shedders.las import Las
+from jettison.plan.shedders.qod import Qod
 from jettison.spec.as_yaml import to_yaml
 from jettison.spec.network_file import from_yaml, read_spec
 from jettison.spec.xml.as_xml import to_xml
@@ -78,6 +79,7 @@ __all__ = [
     "PlanError",
     "Profile",
     "QoS",
+    "Qod",
     "Report",
     "Run",
     "SessionError",

@@ -410,6 +410,7 @@ def test_every_experiment_of_the_list_is_here() -> None:
     tested |= {"table-4-4", "fig-4-8", "fig-4-10", "fig-4-11", "fig-4-12"}
     tested |= {"fixed-cost", "many-outputs", "calibration", "las-fig-3", "las-shift", "las", "sketch"}
     tested |= {"sic-truth", "sic-overhead"}
+    tested |= {"policies", "qod-spark"}  # in test_quality_on_spark.py
     tested |= {"kafka-lag", "kafka-rate", "kafka-late-parse", "kafka-faults"}
     others = [each for each in EXPERIMENTS if not each.module.startswith("nodes.")]  # tested without Spark
     assert {experiment.name for experiment in others} == tested

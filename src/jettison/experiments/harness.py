@@ -102,6 +102,15 @@ EXPERIMENTS = (
     Experiment(
         "stale", "overloads.stale", "ours", "after a stall: how soon results are fresh again, old data going first"
     ),
+    Experiment(
+        "policies", "policies.policies", "ours", "every shedder in one overload: worth, fairness, age, promises"
+    ),
+    Experiment(
+        "qod-spark",
+        "quality.on_spark",
+        "Stream Economics 5.5",
+        "priorities and minimum accuracies on Kafka, as load rises beyond capacity",
+    ),
     Experiment("parity", "overloads.parity", "ours", "one scenario in the simulator and on Spark"),
     Experiment("planning", "speed.planning", "thesis 3.5", "road map, look-up and control tick on a large network"),
     Experiment(

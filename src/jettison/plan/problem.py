@@ -19,7 +19,8 @@ from jettison.statistics.spread import Spread, flows_by_value
 class Problem:
     """`rows` enter at each source; processing them may take `budget_us`, fixed parts and reading included.
 
-    `now_ms` is when that begins, in milliseconds since 1970, where it is known.
+    `now_ms` is when that begins, in milliseconds since 1970, where it is known. `paused` are outputs that the plan in
+    force pauses.
     """
 
     graph: Graph
@@ -27,6 +28,7 @@ class Problem:
     rows: Mapping[str, float]
     budget_us: float
     now_ms: float = 0.0
+    paused: frozenset[str] = frozenset()
 
     def with_budget(self, budget_us: float) -> Problem:
         """The same question with another budget."""

@@ -59,7 +59,8 @@ class OutputResult:
     `rows` came out; `lost_rows` would have, had they not been shed. What still waits counts as neither. `cells` splits
     both by value: (rows, lost rows) of each cell. `worth_share` is the share delivered of what the rows are worth,
     that of rows where none is worth more than another; `utility` is that of the worth delivered, late rows counted
-    with what the latency graph leaves of them.
+    with what the latency graph leaves of them. `in_time_share` is the share of the worth that came in time: by the
+    latency graph, else within three triggers (`statistics.worth`).
     """
 
     rows: float
@@ -68,6 +69,7 @@ class OutputResult:
     utility: float
     latency_ms: Latency
     cells: tuple[tuple[float, float], ...]
+    in_time_share: float = 1.0
 
     @property
     def delivered_share(self) -> float:

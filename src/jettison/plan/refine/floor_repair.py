@@ -56,7 +56,7 @@ def hold_floors(
     drops = by_chance_instead_of_buckets(plan.drops)
     for name in sorted(short, key=lambda each: short[each] - floors(graph)[each]):
         drops = _raised_for(problem, drops, name, besides, arrived)
-    return replace(claimed(problem, drops, plan.reason), row=plan.row)
+    return replace(claimed(problem, drops, plan.reason), row=plan.row, below_minimum=plan.below_minimum)
 
 
 def with_floors(problem: Problem, found: Plan | Infeasible) -> Plan | Infeasible:

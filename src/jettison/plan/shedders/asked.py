@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 import numpy as np
 
@@ -80,7 +81,9 @@ class AskedShedder:
             if not all(hasattr(drop, member) for member in _MEMBERS):
                 raise PlanError(f"{self._name}: the drop on arc {arc!r} is {_short(drop)}: give one of plan.drops.")
             self._check_share(problem, answer, arc)
-        return answer if answer.delivered else claimed(problem, answer.drops, answer.reason)
+        if answer.delivered:
+            return answer
+        return replace(claimed(problem, answer.drops, answer.reason), below_minimum=answer.below_minimum)
 
     def _check_share(self, problem: Problem, plan: Plan, arc: str) -> None:
         """A drop that passes other shares of other values says about how much passes of what comes to it."""
