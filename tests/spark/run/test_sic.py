@@ -164,7 +164,7 @@ def test_results_carry_their_own_share_also_across_a_restart(spark: SparkSession
     kept = events[1].sample.arcs["trips"][1]
     assert 70 <= kept <= 130
     windows = {row["window_start"].timestamp(): (row["n"], row["_sic"]) for row in map(as_dict, sinks["busy"].rows)}
-    assert windows[0.0] == (100 + kept, pytest.approx((100 + kept) / 300, abs=1e-5))
+    assert windows[0.0] == (100 + kept, pytest.approx((100 + kept) / 300, abs=0.005))  # batches tell the time
 
 
 def as_dict(row: Any) -> dict[str, Any]:
