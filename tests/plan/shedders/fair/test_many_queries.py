@@ -70,7 +70,7 @@ def test_who_lost_in_a_burst_is_made_up_for() -> None:
 
 
 def test_windows_and_estimates_fare_like_rows() -> None:
-    """Windows that must be right are decided ahead, and show in SIC only when they close; all are level all the same."""
+    """Windows that must be right are decided ahead and show in SIC when they close; all are level all the same."""
     net = jt.Network("mixed")
     schema = {"schema": "trip long, at timestamp", "event_time": "at", "id": ["trip"]}
     counted = net.source("trips", **schema).window("1 second").agg(n="count(*)", name="n")

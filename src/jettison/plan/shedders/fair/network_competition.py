@@ -114,7 +114,9 @@ def _sic(problem: Problem, parts: Parts, views: Views) -> tuple[Vector, Vector]:
     What is decided about windows shows only when they close. So of windows a whole source time window is looked ahead:
     a query that has lost is made up for over that time, not in one batch.
     """
-    read = {source.name: 0.0 if views.window is None else views.window.read(source.name) for source in problem.graph.sources}
+    read = {
+        source.name: 0.0 if views.window is None else views.window.read(source.name) for source in problem.graph.sources
+    }
     had, gains = np.zeros(len(problem.graph.outputs)), np.zeros(len(parts.all))
     for at, output in enumerate(problem.graph.outputs):
         mine = [(number, parts.all[number]) for number in parts.by_query[output.name]]
