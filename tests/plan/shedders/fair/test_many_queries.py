@@ -67,3 +67,22 @@ def test_who_lost_in_a_burst_is_made_up_for() -> None:
     result = simulate(net.graph, costs, rates, trigger_ms=1000, seconds=30, shedder="fair")
     assert result.uncertified == 0
     assert result.sic["calm_out"] == pytest.approx(result.sic["bursting_out"], abs=0.1)
+
+
+def test_windows_and_estimates_fare_like_rows() -> None:
+    """Windows that must be right are decided ahead and show in SIC when they close; all are level all the same."""
+    net = jt.Network("mixed")
+    schema = {"schema": "trip long, at timestamp", "event_time": "at", "id": ["trip"]}
+    counted = net.source("trips", **schema).window("1 second").agg(n="count(*)", name="n")
+    counted.output("right", qos=jt.QoS(gap=30))
+    beats = net.source("beats", **schema).window("4 seconds", slide="1 second").agg(n="count(*)", name="m")
+    beats.output("estimated", qos=jt.QoS(on_loss="estimate"))
+    rides = net.source("rides", "x int", id=["x"])
+    rides.where("x > 0", name="w").output("plain")
+    rides.where("x > 1", name="v").output("dear")
+    costs = jt.Profile({"n": 40.0, "w": 20.0, "v": 30.0, "m": 20.0}, {"n": 0.001, "m": 0.001}, fixed_ms=50.0)
+    rates = {name: jt.rates.Constant(rate) for name, rate in (("trips", 20_000), ("beats", 10_000), ("rides", 20_000))}
+    result = simulate(net.graph, costs, rates, trigger_ms=1000, seconds=60, shedder="fair")
+    assert result.uncertified == 0
+    assert min(result.sic.values()) > 0.4
+    assert max(result.sic.values()) - min(result.sic.values()) < 0.05

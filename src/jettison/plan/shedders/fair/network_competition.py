@@ -109,26 +109,33 @@ def compete(problem: Problem, views: Views, buckets: int) -> Asked:
 
 
 def _sic(problem: Problem, parts: Parts, views: Views) -> tuple[Vector, Vector]:
-    """What every query has if nothing of these rows is kept, and what all rows of every part would add."""
-    window = views.window
-    brought = {
-        source.name: (0.0 if window is None else window.read(source.name)) + problem.rows.get(source.name, 0.0)
-        for source in problem.graph.sources
+    """What every query has if nothing of these rows is kept, and what all rows of every part would add.
+
+    What is decided about windows shows only when they close. So of windows a whole source time window is looked ahead:
+    a query that has lost is made up for over that time, not in one batch.
+    """
+    read = {
+        source.name: 0.0 if views.window is None else views.window.read(source.name) for source in problem.graph.sources
     }
-    had, gains = [], np.zeros(len(parts.all))
-    for output in problem.graph.outputs:
-        mine = [parts.all[number] for number in parts.by_query[output.name]]
-        active = [name for part in mine for name in part.sources if brought[name] > 0]
+    had, gains = np.zeros(len(problem.graph.outputs)), np.zeros(len(parts.all))
+    for at, output in enumerate(problem.graph.outputs):
+        mine = [(number, parts.all[number]) for number in parts.by_query[output.name]]
+        names = [name for _, part in mine for name in part.sources]
+        active = sum(read[name] + problem.rows.get(name, 0.0) > 0 for name in names)
         known = views.known(output.name)
         beside = known if isinstance(known, Elsewhere) or known is None else Elsewhere(float(known))
-        here, there = (1.0, 0.0) if beside is None else beside.beside(max(1, len(active)))
-        each = here / max(1, len(active))
-        kept = sum(0.0 if window is None else window.processed(name, output.name) / brought[name] for name in active)
-        had.append(there + each * kept)
-        for number in parts.by_query[output.name]:
-            rows = [problem.rows.get(name, 0.0) / brought[name] for name in parts.all[number].sources if name in active]
-            gains[number] = each * sum(rows)
-    return np.array(had), gains
+        here, had[at] = (1.0, 0.0) if beside is None else beside.beside(max(1, active))
+        each = here / max(1, active)
+        for number, part in mine:
+            for name in part.sources:
+                coming = problem.rows.get(name, 0.0)
+                coming = max(coming, read[name]) if part.windows and coming else coming
+                brought = read[name] + coming
+                if brought > 0:
+                    kept = 0.0 if views.window is None else views.window.processed(name, output.name)
+                    had[at] += each * kept / brought
+                    gains[number] += each * coming / brought
+    return had, gains
 
 
 def _work(problem: Problem, parts: Parts) -> tuple[Vector, dict[tuple[int, ...], float], float]:
