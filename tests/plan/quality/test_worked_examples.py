@@ -97,6 +97,15 @@ def test_one_machine_of_many_cores_is_a_budget() -> None:
     assert found.by_query(graph) == pytest.approx({"A": 1.0, "B": 0.5}, abs=1e-6)
 
 
+def test_rounding_is_no_shortage_in_any_unit() -> None:
+    graph = task_graph([Task(f"q{at}", min_accuracy=0.1) for at in range(7)])
+    for unit in (1e-6, 1.0, 1e6, 1e12):
+        costs = np.array([0.1, 0.2, 0.3, 0.7, 1.1, 1.3, 1.7]) * unit
+        found = decide(graph, Demand.proportional(costs, most=math.inf), instances(graph), np.array([0.1 * 5.4 * unit]))
+        assert found.moves.tolist() == []
+        assert found.desired.tolist() == pytest.approx([0.1] * 7, rel=1e-6)
+
+
 def test_unknown_costs_take_a_whole_core_until_they_are_known() -> None:
     graph = task_graph([Task("A", min_accuracy=0.5), Task("B")])
     seen = Metrics(

@@ -132,6 +132,17 @@ def test_new_applications_go_where_most_is_left() -> None:
     assert after.where["KNNSrc1.1"] == min(before.machine_cpu, key=lambda name: before.machine_cpu[name])
 
 
+@pytest.mark.parametrize(("noise", "most"), [(0.05, 2), (0.3, 3)])
+def test_rates_that_flicker_move_nothing_to_and_fro(noise: float, most: int) -> None:
+    chance, base = np.random.default_rng(1), Curve([(0, 2500), (30, 2500), (90, 7700), (200, 7700)])
+    flickering = Curve([(second, base.at(second) * (1 + noise * chance.uniform(-1, 1))) for second in range(240)])
+    found = run(flickering, Host("TM1"), Host("TM2"), duration_s=240, restart_s=4.0)
+    moved = [move.instance for _, move in found.moves]
+    assert len(moved) == len(set(moved)) <= most
+    assert found.minima_held() == 1.0
+    assert found.processed_held(tolerance=2 * noise) == 1.0
+
+
 def test_scenarios_that_cannot_be() -> None:
     with pytest.raises(NetworkError, match="no machine is there at 0 s"):
         run(STEADY, Host("TM1", from_s=5))

@@ -42,10 +42,3 @@ def table(found: QualityResult) -> list[dict[str, Any]]:
         row |= {"lag_s": round(cycle.lag_s, 3), "warming": " ".join(cycle.warming)}
         rows.append(row | {"moves": "; ".join(map(str, cycle.moves))})
     return rows
-
-
-def processed_held(found: QualityResult) -> float:
-    """The share of cycles outside warm-up in which queries truly processed their minimum, within 2 %."""
-    steady = found.steady
-    held = [all(each.processed[name] >= 0.98 * least for name, least in found.minima.items()) for each in steady]
-    return sum(held) / len(held) if held else 0.0

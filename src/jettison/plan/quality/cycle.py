@@ -89,7 +89,8 @@ def decide(
     usable = available - np.bincount(on.machine, weights=on.count * fixed[on.task], minlength=len(available))
     lacking = machine_load(graph, on, slope, minima, len(available)) - usable
     calm = ~_warming(placed, len(available))
-    moves = _moves(graph, fixed + slope * graph.most(minima), placed, np.where(calm, lacking, 0.0), pinned)
+    short = calm & (lacking > TOLERANCE * (1 + available))
+    moves = _moves(graph, fixed + slope * graph.most(minima), placed, np.where(short, lacking, 0.0), pinned)
     if len(moves):
         machine = placed.machine.copy()
         machine[moves] = NOWHERE
@@ -141,7 +142,7 @@ def _moves(graph: TaskGraph, needed: Vector, placed: Instances, lacking: Vector,
     """The instances that leave machines whose minima do not fit (line 11)."""
     free = ~placed.warming if pinned is None else ~(placed.warming | pinned)
     found = []
-    for machine in np.flatnonzero(lacking > TOLERANCE).tolist():
+    for machine in np.flatnonzero(lacking > 0).tolist():
         here = np.flatnonzero((placed.machine == machine) & free)
         tasks = placed.task[here]
         found.append(here[instances_to_move(float(lacking[machine]), needed[tasks], graph.priority[tasks])])

@@ -21,19 +21,19 @@ def instances_to_move(needed: float, released: Vector, priority: Vector) -> Inde
     [1, 3, 4, 5]
     """
     moving = np.zeros(len(released), dtype=bool)
-    total = 0.0
+    enough, total = needed - _ROUNDING * (1 + needed), 0.0
     for level in np.unique(priority).tolist():
-        if total >= needed - _ROUNDING:
+        if total >= enough:
             break
         moving |= priority == level
         total += float(released[priority == level].sum())
     order = np.lexsort((-np.arange(len(released)), -released, -priority))
     for at in order[moving[order]].tolist():
-        if total - released[at] >= needed - _ROUNDING:
+        if total - released[at] >= enough:
             total -= float(released[at])
             moving[at] = False
     return np.flatnonzero(moving & (released > 0)).astype(np.intp)
 
 
 _ROUNDING = 1e-9
-"""Sums of shares such as 0.1 are not exact: a billionth of a core is no shortage."""
+"""Sums of shares such as 0.1 are not exact: a billionth is no shortage."""

@@ -69,7 +69,11 @@ class QualityResult:
                 return cycle.second - since_s
         return self.cycles[-1].second - since_s
 
-    def peak_throughput(self, from_s: float, until_s: float) -> float:
-        """The most tuples per second that queries processed together in a cycle without warm-up (lag not growing)."""
-        inside = [cycle for cycle in self.steady if from_s <= cycle.second < until_s]
-        return max((sum(cycle.throughput.values()) for cycle in inside), default=0.0)
+    def processed_held(self, tolerance: float = 0.02) -> float:
+        """The share of cycles outside warm-up in which every query processed its minimum, within a tolerance.
+
+        While load rises, tuples wait until the next cycle sheds more: they are processed later, not dropped.
+        """
+        least = {name: (1 - tolerance) * minimum for name, minimum in self.minima.items()}
+        held = [all(cycle.processed[name] >= share for name, share in least.items()) for cycle in self.steady]
+        return sum(held) / len(held) if held else 0.0
