@@ -19,6 +19,7 @@ from jettison.app.plan import plan
 from jettison.app.run import demo, run
 from jettison.app.screen import fault
 from jettison.app.simulate import simulate
+from jettison.app.top import top
 from jettison.errors import JettisonError
 
 _TONES = (
@@ -90,7 +91,7 @@ def main(
         typer.echo(context.get_help())
 
 
-for command in (check, plan, explain, simulate, compare, run, convert, demo, kafka):
+for command in (check, plan, explain, simulate, compare, run, top, convert, demo, kafka):
     app.command()(command)
 app.add_typer(experiment.app, name="experiment")
 

@@ -123,6 +123,7 @@ class Metrics:
                 ),
                 ("paused", "1 while an output is paused, so that the minima of others fit", ("output",)),
                 ("below_minimum", "1 while an output is below its minimum accuracy on purpose", ("output",)),
+                ("sic", "Source information content of an output over the source time window, 0 to 1", ("output",)),
                 ("would_deliver_ratio", "Share that an output would have got, in a dry run", ("output",)),
                 ("keep_ratio", "Share that the plan keeps on an arc", ("arc",)),
                 ("watermark_timestamp_seconds", "Watermark of an aggregate, since 1970", ("operator",)),
@@ -226,6 +227,8 @@ class Metrics:
             self._gauge["paused"](name).set(name in event.paused)
             self._gauge["below_minimum"](name).set(name in event.plan.below_minimum)
             got = event.delivered[name]
+            if name in event.sic:
+                self._gauge["sic"](name).set(event.sic[name])
             if got.weight > 0:  # else nothing was to be delivered
                 self._gauge["delivered_ratio"](name).set(got.share)
                 timely = timely_share(output.qos, None if seen is None else seen.latency_ms, math.inf)
