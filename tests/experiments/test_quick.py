@@ -421,6 +421,7 @@ def test_every_experiment_of_the_list_is_here() -> None:
     tested |= {"fixed-cost", "many-outputs", "calibration", "las-fig-3", "las-shift", "las", "sketch"}
     tested |= {"sic-truth", "sic-overhead", "fairness", "fair-gap", "fair-speed", "fair-global"}
     tested |= {"policies", "qod-spark"}  # in test_quality_on_spark.py
+    tested |= {"qod-scenario-1", "qod-scenario-2", "qod-scale"}  # in test_quality_quick.py
     tested |= {"kafka-lag", "kafka-rate", "kafka-late-parse", "kafka-faults"}
     others = [each for each in EXPERIMENTS if not each.module.startswith("nodes.")]  # tested without Spark
     assert {experiment.name for experiment in others} == tested

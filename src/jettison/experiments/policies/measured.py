@@ -20,7 +20,8 @@ class Measured:
     """One shedder as measured. Shares are from 0 to 1; None where nothing is declared, or nothing was measured.
 
     `worth` is the worth delivered in time as a share of what was offered (`statistics.worth`). `sic` has, by output,
-    the source information content: the mean over its sources of the share of their tuples that was processed.
+    the source information content: on Spark that of the last source time window (`statistics.sic`), simulated the share
+    of source tuples that was processed; what was never read counts as lost.
     `minima_held` is the share of declared minimum accuracies that were held, `priorities_held` of pairs of outputs of
     different priority those of which the higher one was processed no less. Ages are of all results when they were
     written, `tuples` counts tuples processed for outputs, `decide_ms` is the median time to decide about a batch.

@@ -110,7 +110,7 @@ def _measured(graph: Graph, name: str, run: Run, arrived: int, passing: Mapping[
     accounts = run.totals.accounts
     read_share = min(1.0, run.totals.rows_in / arrived)
     accuracy = {each.name: _account(accounts, each.name).accuracy for each in graph.outputs}
-    sic = {each.name: read_share * _sic(accounts, each.name) for each in graph.outputs}
+    sic = {each: read_share * output.sic for each, output in run.report().outputs.items()}
     seen = LatencyHistogram()
     for sample in samples:
         for output in sample.outputs.values():
@@ -134,9 +134,3 @@ def _measured(graph: Graph, name: str, run: Run, arrived: int, passing: Mapping[
 
 def _account(accounts: Mapping[tuple[str, str], Account], output: str) -> Account:
     return summed(each for (_, name), each in accounts.items() if name == output)
-
-
-def _sic(accounts: Mapping[tuple[str, str], Account], output: str) -> float:
-    """The mean over an output's sources of the share of their tuples that was processed for it."""
-    found = [each.accuracy for (_, name), each in accounts.items() if name == output]
-    return sum(found) / len(found) if found else 1.0
