@@ -23,7 +23,7 @@ HEAP = "4g"
 """As much as the local Spark session has."""
 _ANSWER_S = 300.0
 _END_S = 30.0
-_ASSIGNED = re.compile(r"Assigning \w+ split.*?(part-[^/\s\]]+?\.parquet)")
+_ASSIGNED = re.compile(r"Assigning (?:\w+ )?split.*?(part-[^/\s\]]+?\.parquet)")
 
 
 class FlinkProcess:
