@@ -120,25 +120,56 @@ def test_a_compacted_manifest_does_not_make_files_younger(tmp_path: Path) -> Non
     assert list(delivered_files(tmp_path).values()) == [1000.0, 2000.0]
 
 
-def test_files_come_at_the_rate_of_their_phase(tmp_path: Path) -> None:
+class Taking:
+    """Takes every file at once, or (`slow`) one in a tenth of a second."""
+
+    def __init__(self, watched: Path, *, slow: bool = False) -> None:
+        self._watched, self._slow, self._since = watched, slow, time.time()
+
+    def check(self) -> None: ...
+
+    def takes_next(self, last: str) -> bool:
+        assert (self._watched / last).exists(), "files come in their order"
+        if not self._slow or time.time() >= self._since + 0.1:
+            self._since = time.time()
+            return True
+        return False
+
+
+@pytest.fixture
+def pool(tmp_path: Path) -> TripFiles:
     trips = TripFiles(tmp_path / "pool", 200, 4, 2.0)
     trips.folder.mkdir()
     for number in range(8):
         (trips.folder / f"part-{number:05d}.parquet").touch()
+    (tmp_path / "watched").mkdir()
+    return trips
+
+
+PHASES = [Phase("slow", 1000.0, 0.2), Phase("fast", 4000.0, 0.05)]
+
+
+def test_files_come_at_the_rate_of_their_phase(tmp_path: Path, pool: TripFiles) -> None:
     watched = tmp_path / "watched"
-    watched.mkdir()
-    phases = [Phase("slow", 1000.0, 0.2), Phase("fast", 4000.0, 0.05)]
     asked: list[int] = []
 
     def ready() -> bool:
         asked.append(len(list(watched.iterdir())))
         return len(asked) > 1
 
-    arrivals = feed(trips, watched, phases, ready, lambda: None)
+    arrivals = feed(pool, watched, PHASES, ready, Taking(watched), 0.1)
     assert asked == [1, 1], "one file comes before anything is timed"
     assert len(list(watched.iterdir())) == 1 + 2 + 2
     assert np.diff(arrivals.seconds) == pytest.approx([0.1, 0.1, 0.025, 0.025], abs=1e-5)
     assert arrivals.phases["fast"] == (FIRST_US + 3_000_000, FIRST_US + 5_000_000), "a file is a second of event time"
+    assert time.time() >= arrivals.seconds[-1] + 0.1, "the engine has time for the last one"
+
+
+def test_files_wait_for_an_engine_that_takes_them_one_by_one(tmp_path: Path, pool: TripFiles) -> None:
+    watched = tmp_path / "watched"
+    arrivals = feed(pool, watched, PHASES, lambda: True, Taking(watched, slow=True), 0.01)
+    assert len(arrivals.seconds) == 5, "they arrive all the same"
+    assert 1 < len(list(watched.iterdir())) < 5
 
 
 def judged(tmp_path: Path, deadline_s: float, kept: dict[str, float]) -> PhaseResult:

@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 
+from jettison.experiments.peers.feed import Reader
 from jettison.experiments.peers.inputs import Input, trips_of
 from jettison.experiments.support.trip_files import SCHEMA
 
@@ -18,11 +19,8 @@ SKIPPED = 1
 """Batches at the start of a run that do not count: they are compiled, and find no state."""
 
 
-class LiveRun(Protocol):
+class LiveRun(Reader, Protocol):
     """A run over files that keep coming."""
-
-    def check(self) -> None:
-        """Raise what it died of."""
 
     def kept_shares(self, since_s: float, until_s: float) -> Mapping[str, float]:
         """By output, the share of rows that it processed of those read between two times; all where it is missing."""

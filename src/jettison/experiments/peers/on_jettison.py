@@ -99,6 +99,9 @@ class _Live:
     def check(self) -> None:
         self.running.await_termination(timeout=0.01)
 
+    def takes_next(self, last: str) -> bool:
+        return True
+
     def kept_shares(self, since_s: float, until_s: float) -> Mapping[str, float]:
         read = 0.0
         kept = {output.name: 0.0 for output in self.running.graph.outputs}

@@ -99,5 +99,8 @@ class _Live:
             if not query.isActive:
                 raise RuntimeError(f"a native query has ended: {query.exception()}")
 
+    def takes_next(self, last: str) -> bool:
+        return True
+
     def kept_shares(self, since_s: float, until_s: float) -> Mapping[str, float]:
         return {}

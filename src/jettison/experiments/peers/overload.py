@@ -6,6 +6,7 @@ import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -121,13 +122,17 @@ def _written(spark: Any, folder: Path, phases: Sequence[Phase], capacity_rows_pe
     return trips
 
 
+def _has_results(out: Path) -> bool:
+    return bool(delivered_files(out / "alerts"))
+
+
 def _live(engine: Engine, trips: TripFiles, phases: Sequence[Phase], folder: Path, length: Length) -> _Went:
     """Feed an engine, leave it the time of the deadline after the last file, and judge each phase by what it wrote."""
     watched, out = folder / "watched", folder / "out"
     watched.mkdir(parents=True)
     with engine.live(watched, out, length.trigger_ms) as running:
-        arrivals = feed(trips, watched, phases, lambda: bool(delivered_files(out / "alerts")), running.check)
-        time.sleep(length.deadline_s)
+        ready = partial(_has_results, out)
+        arrivals = feed(trips, watched, phases, ready, running, length.deadline_s)
         running.check()
         ended_s = time.time()
         kept = {phase.name: running.kept_shares(*arrivals.span_s(phase.name)) for phase in phases}

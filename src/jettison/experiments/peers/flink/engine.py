@@ -76,5 +76,9 @@ class _Live:
     def check(self) -> None:
         self.process.check()
 
+    def takes_next(self, last: str) -> bool:
+        """Flink reads the newest of several files first, and what is behind its watermark would be lost."""
+        return self.process.has_taken(last)
+
     def kept_shares(self, since_s: float, until_s: float) -> Mapping[str, float]:
         return {}

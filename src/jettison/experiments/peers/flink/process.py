@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import queue
+import re
 import subprocess
 import threading
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +23,7 @@ HEAP = "4g"
 """As much as the local Spark session has."""
 _ANSWER_S = 300.0
 _END_S = 30.0
+_ASSIGNED = re.compile(r"Assigning (?:\w+ )?split.*?(part-[^/\s\]]+?\.parquet)")
 
 
 class FlinkProcess:
@@ -43,6 +46,8 @@ class FlinkProcess:
                 },
                 start_new_session=True,
             )
+        self._seen = 0
+        self._taken: Counter[str] = Counter()
         self._answers: queue.Queue[bytes] = queue.Queue()
         threading.Thread(target=self._listen, daemon=True).start()
 
@@ -53,6 +58,8 @@ class FlinkProcess:
     @contextmanager
     def running(self, job: Job, settings: Mapping[str, str]) -> Iterator[None]:
         """Run a job while the block does."""
+        self._read_log()
+        self._taken.clear()  # what earlier jobs have taken does not count
         self._ask("start", job, settings)
         try:
             yield
@@ -64,6 +71,21 @@ class FlinkProcess:
         status = self._ask("status")["status"]
         if status in ("FAILED", "FINISHED", "CANCELED"):
             raise StartError(f"Flink's job has ended ({status}): {self._last_words()}")
+
+    def has_taken(self, name: str) -> bool:
+        """Whether every source of the job that was started has given a file to one of its readers, by Flink's log."""
+        self._read_log()
+        first = min(self._taken, default=name)
+        return 0 < self._taken[first] <= self._taken[name]
+
+    def _read_log(self) -> None:
+        for path in self._log.parent.glob("flink-*-python-*.log"):
+            with path.open("rb") as log:
+                log.seek(self._seen)
+                text = log.read()
+            whole = text[: text.rfind(b"\n") + 1]
+            self._seen += len(whole)
+            self._taken.update(_ASSIGNED.findall(whole.decode(errors="replace")))
 
     def close(self) -> None:
         """End it: the JVM ends with the worker."""

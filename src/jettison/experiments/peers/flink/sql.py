@@ -107,8 +107,8 @@ def _job(source: str, moment: str, pickup: str, out: Path, *, most: bool) -> Job
                 f"SELECT `zone`, window_start, window_end, {', '.join(sql for _, sql in made.values())} "
                 f"FROM TABLE({_windows(what, moment)}) GROUP BY `zone`, window_start, window_end"
             )
-        tables.append(f"CREATE TABLE {name} ({columns}) WITH {sink}")
-        inserts.append(f"INSERT INTO {name} {query}")
+        tables.append(f"CREATE TABLE `{name}` ({columns}) WITH {sink}")
+        inserts.append(f"INSERT INTO `{name}` {query}")
     return Job(tables, inserts)
 
 
