@@ -13,8 +13,6 @@ import numpy as np
 from jettison.plan.nodes.point_quadtree import PointQuadtree
 from jettison.plan.nodes.structure import Matrix, Vector
 
-_BYTES_PER_NUMBER = 8
-
 
 @dataclass(frozen=True)
 class RatesMessage:
@@ -64,10 +62,6 @@ class TableMessage:
     @property
     def entries(self) -> int:
         return len(self.score)
-
-    @property
-    def bytes(self) -> int:
-        return _BYTES_PER_NUMBER * (self.entries * (len(self.inputs) + 1) + self.loads.size)
 
 
 @dataclass(frozen=True)

@@ -72,11 +72,6 @@ class Program:
         self._basis: Any = None
         self.solved = 0
 
-    @property
-    def weights(self) -> Vector:
-        """What a tuple at each output is worth to begin with; 1 for throughput."""
-        return np.array([pieces[0][1] for pieces in self._pieces])
-
     def solve(self, rates: Vector) -> Solved:
         """The best plan for these rates of the sources."""
         made = self.structure
