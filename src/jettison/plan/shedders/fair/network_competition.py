@@ -10,6 +10,7 @@ from numbers import Real
 import numpy as np
 
 from jettison.errors import StartError
+from jettison.network.arc import arc_head
 from jettison.plan.placement.ladder import LOWEST_KEEP_SHARE
 from jettison.plan.placement.strata import estimates_below
 from jettison.plan.problem import Problem
@@ -142,7 +143,7 @@ def _work(problem: Problem, parts: Parts) -> tuple[Vector, dict[tuple[int, ...],
     """The work that each part alone causes, that several cause together, and that no drop saves."""
     decisions, together, fixed_us = decisions_of(problem.graph), dict[tuple[int, ...], float](), 0.0
     for (arc, source), rows in _flows(problem, parts).items():
-        cost_us = rows * problem.profile.cost(arc.rpartition(">")[2])
+        cost_us = rows * problem.profile.cost(arc_head(arc))
         deciding = parts.needed_by[arc, source]
         if deciding and cost_us and all(parts.all[number].windows for number in deciding):
             saved = decisions.weight(arc)  # windows reach over one another: some tuples are needed in any case

@@ -114,6 +114,7 @@ class Fair:
             levels = (shares * self._buckets + _ROUNDING).astype("int64")
             short = (levels < competition.least) & (levels > competition.floor)
             levels[short] = competition.floor[short]
+            levels[competition.tuples == 0] = self._buckets  # a source that is silent is not closed in advance
             return levels.tolist(), True
         most = None
         if self._costs == BY_TUPLES:
