@@ -18,6 +18,7 @@ from jettison.app.plan import plan
 from jettison.app.run import demo, run
 from jettison.app.screen import fault
 from jettison.app.simulate import simulate
+from jettison.app.top import top
 from jettison.errors import JettisonError
 
 _TONES = (
@@ -89,7 +90,7 @@ def main(
         typer.echo(context.get_help())
 
 
-for command in (check, plan, explain, simulate, run, convert, demo, kafka):
+for command in (check, plan, explain, simulate, run, top, convert, demo, kafka):
     app.command()(command)
 app.add_typer(experiment.app, name="experiment")
 

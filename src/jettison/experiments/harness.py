@@ -140,6 +140,8 @@ EXPERIMENTS = (
     ),
     Experiment("las-shift", "las.shift", "LAS 3.1", "simulation: costs are swapped in mid-stream and learned again"),
     Experiment("sketch", "las.sketch", "LAS 3.1", "updates and look-ups of the cost sketch beside Apache DataSketches"),
+    Experiment("sic-truth", "fair.sic_truth", "DISSP 4.2", "SIC against the accuracy of results, 10 to 100 % kept"),
+    Experiment("sic-overhead", "fair.sic_overhead", "DISSP 4.1", "throughput with SIC over without, nothing shed"),
     Experiment("table-5-1", "nodes.table_5_1", "thesis 5.1", "planning: two nodes, plans 0 to 4 and the optimum"),
     Experiment("table-5-4", "nodes.table_5_4", "thesis 5.5", "planning: three feasible input tables, row by row"),
     Experiment(

@@ -311,7 +311,7 @@ class Map:
 
 @dataclass(frozen=True)
 class Output:
-    """Where results leave, with what they are worth. `quality=True` adds `_kept` and `_batch` to every row."""
+    """Where results leave, with what they are worth. `quality=True` adds `_kept`, `_batch` and `_sic`."""
 
     name: str
     inputs: tuple[str, ...]

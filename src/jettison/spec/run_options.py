@@ -1,6 +1,7 @@
 """The options in a file's `run` section, in the groups of `jt.start`.
 
-    shedding:    true  |  dry-run  |  {mode: on, shedder: random, headroom: 0.8, catch_up: newest, stale: 1 minute}
+    shedding:    true  |  dry-run  |  {mode: on, shedder: random, headroom: 0.8, catch_up: newest, stale: 1 minute,
+                  stw: 10 seconds}
     costs:       {profile: true, learn: false, shared: [paid]}
     checkpoint:  out/checkpoint  |  {path: out/checkpoint, retention: 30 days}
 
@@ -30,6 +31,7 @@ class SheddingSpec(Strict):
     headroom: float = 0.9
     catch_up: Literal["shed", "newest", "all"] = "shed"
     stale: str | None = None
+    stw: str | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -41,7 +43,7 @@ class SheddingSpec(Strict):
     def options(self) -> Shedding:
         """The group, its values checked."""
         try:
-            return Shedding(self.mode, self.shedder, self.headroom, self.catch_up, self.stale)
+            return Shedding(self.mode, self.shedder, self.headroom, self.catch_up, self.stale, self.stw)
         except StartError as error:
             raise StartError(str(error).replace("jt.Shedding: ", "run.shedding.")) from None
 

@@ -120,6 +120,7 @@ class Metrics:
                     "Utility of an output in the last batch, by its QoS, late rows priced",
                     ("output",),
                 ),
+                ("sic", "Source information content of an output over the source time window, 0 to 1", ("output",)),
                 ("would_deliver_ratio", "Share that an output would have got, in a dry run", ("output",)),
                 ("keep_ratio", "Share that the plan keeps on an arc", ("arc",)),
                 ("watermark_timestamp_seconds", "Watermark of an aggregate, since 1970", ("operator",)),
@@ -220,6 +221,8 @@ class Metrics:
         for output in self._graph.outputs:
             name, seen = output.name, event.sample.outputs.get(output.name)
             got = event.delivered[name]
+            if name in event.sic:
+                self._gauge["sic"](name).set(event.sic[name])
             if got.weight > 0:  # else nothing was to be delivered
                 self._gauge["delivered_ratio"](name).set(got.share)
                 timely = timely_share(output.qos, None if seen is None else seen.latency_ms, math.inf)

@@ -33,7 +33,8 @@ class OutputReport:
     worth that was delivered in time: by its latency graph, else within three triggers of its event time. Before the
     first batch all shares and utilities are 1: nothing was lost. Tables show "-" then.
     `accuracy` is the share of source rows that was processed for this output, and `account` says what became of the
-    others.
+    others. `sic` is how much of what its sources brought in the last source time window is in its results, `lowest_sic`
+    the least that it was in this run.
     """
 
     rows: int
@@ -44,6 +45,8 @@ class OutputReport:
     accuracy: float = 1.0
     account: Account = field(default_factory=Account)
     in_time_share: float = 1.0
+    sic: float = 1.0
+    lowest_sic: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -172,6 +175,8 @@ class Totals:
     _in_time: dict[str, float] = field(default_factory=dict)
     _possible: dict[str, float] = field(default_factory=dict)
     _expected: dict[str, float] = field(default_factory=dict)
+    _sic: dict[str, float] = field(default_factory=dict)
+    _lowest_sic: dict[str, float] = field(default_factory=dict)
     _would_shed: int = 0
     _would_weighted: dict[str, float] = field(default_factory=dict)
     _lock: threading.RLock = field(default_factory=threading.RLock, repr=False, compare=False)
@@ -209,6 +214,9 @@ class Totals:
             self.missing[name] = self.missing.get(name, MissingResults()) + without
         self.slowest_ms = max(self.slowest_ms, sample.duration_ms)
         self.over_budget += found.over_budget
+        self._sic |= found.sic
+        for name, sic in found.sic.items():
+            self._lowest_sic[name] = min(sic, self._lowest_sic.get(name, 1.0))
         self._would_shed += sum(shed for _, shed in sample.would.values())
         for output in self.graph.outputs:
             seen = sample.outputs.get(output.name)
@@ -284,7 +292,10 @@ class Totals:
             )
             account = summed(each for (_, name), each in self.accounts.items() if name == output.name)
             in_time = self.in_time_share(output.name)
-            outputs[output.name] = OutputReport(rows, share, worth, latency, fresh, account.accuracy, account, in_time)
+            sic, lowest = (each.get(output.name, 1.0) for each in (self._sic, self._lowest_sic))
+            outputs[output.name] = OutputReport(
+                rows, share, worth, latency, fresh, account.accuracy, account, in_time, sic, lowest
+            )
         return Report(
             self.graph.name,
             self.batches,

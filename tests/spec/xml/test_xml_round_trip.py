@@ -146,6 +146,19 @@ def test_what_xml_has_no_words_for_is_refused_by_name(text: str, words: str) -> 
         to_xml(spec)
 
 
+@pytest.mark.parametrize("section", ["sources", "operators", "outputs", None])
+def test_a_key_that_the_writer_does_not_know_is_not_left_out_in_silence(
+    section: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """YAML may get new keys: convert must not lose them."""
+    content = file_content(from_yaml(WHOLE))
+    part = content if section is None else next(iter(content[section].values()))
+    part["news"] = 1
+    monkeypatch.setattr("jettison.spec.xml.as_xml.file_content", lambda spec: content)
+    with pytest.raises(NetworkError, match=r"`news` cannot be written as XML: remove it, or stay with YAML"):
+        to_xml(from_yaml(WHOLE))
+
+
 def test_no_network_is_no_xml() -> None:
     with pytest.raises(NetworkError, match=r"7 is no network: give a jt.Network"):
         jt.to_xml(7)  # type: ignore[arg-type]

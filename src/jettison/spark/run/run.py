@@ -241,6 +241,12 @@ class Run:
             raise self._failures.no_ledger()
         return self._spark.createDataFrame(self._checkpoint.ledger.rows(), Ledger.COLUMNS)
 
+    def queries(self) -> DataFrame:
+        """What every output got of every batch: its SIC, source tuples processed and lost, rows, latency."""
+        if not session_alive(self._spark):
+            raise self._failures.no_ledger()
+        return self._spark.createDataFrame(self._checkpoint.ledger.queries(), Ledger.QUERY_COLUMNS)
+
     def _on_batch(self, frame: DataFrame, batch: int) -> None:
         if self._stopping:
             # the batch before is committed and this one has written nothing: the next start begins with it

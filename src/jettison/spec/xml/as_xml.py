@@ -31,6 +31,23 @@ _REMEDIES = {
     "apply": "compute it in SQL (where, select), or stay with YAML",
     "map": "compute it in SQL (where, select), or stay with YAML",
 }
+_SECTIONS = ("network", "sources", "operators", "outputs", "profile", "run")
+_OF_SOURCES = ("schema", "kafka", "event_time", "id", "payload")
+_OF_OPERATORS = (
+    "of",
+    "where",
+    "select",
+    "union",
+    "join",
+    "join_stream",
+    "on",
+    "how",
+    "within",
+    "delay",
+    "window",
+    "agg",
+)
+_OF_OUTPUTS = ("of", "qos", "quality")
 _USUAL_QOS = {"loss": [list(point) for point in QoS().loss]}
 
 
@@ -62,6 +79,7 @@ class _Writer:
             raise NetworkError(
                 "`nodes` cannot be written as XML: a query file is for one node. Remove them, or stay with YAML."
             )
+        _check_words("the network", content, _SECTIONS)
         for name, operator in content.get("operators", {}).items():
             if name in content["outputs"]:
                 raise NetworkError(
@@ -71,6 +89,7 @@ class _Writer:
         sources, sinks = self._run.pop("sources", {}), self._run.pop("sinks", {})
         schemas, inputs = self._inputs(sources)
         for name, output in content["outputs"].items():
+            _check_words(f"output {name!r}", output, _OF_OUTPUTS)
             qos = output.get("qos", _USUAL_QOS)
             given = {"qos": None if qos == _USUAL_QOS else qos, "quality": output.get("quality")}
             self._operators[name] = (OUTPUT, {**_said(given), **sinks.get(name, {})})
@@ -91,6 +110,7 @@ class _Writer:
         schemas: list[str] = []
         inputs: dict[str, tuple[str, dict[str, Any]]] = {}
         for name, source in self._content["sources"].items():
+            _check_words(f"source {name!r}", source, _OF_SOURCES)
             given = {key: source.get(key) for key in ("event_time", "payload", "kafka")}
             columns = ", ".join(map(name_in_sql, source.get("id", ()))) or None
             place = dict(places.get(name, {}))
@@ -109,6 +129,7 @@ class _Writer:
         for kind, remedy in _REMEDIES.items():
             if kind in operator:
                 raise NetworkError(f"operator {name!r} ({kind}) cannot be written as XML: {remedy}.")
+        _check_words(f"operator {name!r}", operator, _OF_OPERATORS)
         if "window" in operator:
             self._add_aggregate(name, operator)
             return
@@ -162,6 +183,13 @@ class _Writer:
             inside.append(_parameter(owner, key, in_yaml(value) if key in IN_YAML else str(value)))
         start = f"  <operator name={_attribute(owner, name)} type={_attribute(owner, kind)}"
         return [f"{start}>", *inside, "  </operator>"] if inside else [f"{start}/>"]
+
+
+def _check_words(owner: str, given: Mapping[str, Any], known: tuple[str, ...]) -> None:
+    """Raise for a key that a query file has no word for, so that nothing is left out in silence."""
+    for key in given:
+        if key not in known:
+            raise NetworkError(f"{owner}: `{key}` cannot be written as XML: remove it, or stay with YAML.")
 
 
 def _said(given: Mapping[str, Any]) -> dict[str, Any]:

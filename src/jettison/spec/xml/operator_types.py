@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from jettison.spec.models import ProfileSpec
+from jettison.spec.run_options import RunSpec
+
 INPUT, OUTPUT, WINDOW, JOIN, UNION = "Input", "Output", "Window", "Join", "Union"
 
 
@@ -48,9 +51,9 @@ SINK_PLACE = ("parquet", "on_other_run", "console", "memory", "kafka", "format",
 IN_YAML = frozenset({"kafka", "generator", "options", "qos", "quality", "console", "memory"})
 """Parameters whose values are more than a word, written as in YAML: {preset: taxi, seed: 7}."""
 
-RUN = ("trigger", "checkpoint", "shedding", "costs", "tables", "dead_letters", "on_shed")
-"""Parameters of <run>."""
-PROFILE = ("fixed_ms", "cost_us", "selectivity", "rows_per_s", "read_us", "drop_us", "look_us", "values")
+RUN = tuple(name for name in RunSpec.model_fields if name not in ("sources", "sinks"))
+"""Parameters of <run>: what a YAML file has there. Sources and sinks are said by inputs and outputs."""
+PROFILE = tuple(ProfileSpec.model_fields)
 """Parameters of <profile>."""
 
 FILE_FORMATS = frozenset({"json", "csv", "parquet", "orc", "xml", "avro"})
