@@ -28,7 +28,10 @@ from jettison.network.windows.user_aggregates import aggregate, whole_window
 from jettison.options.checkpoint import Checkpoint
 from jettison.options.costs import Costs
 from jettison.options.shedding import Shedding
+from jettison.plan.shedders.fair.network_competition import Elsewhere
+from jettison.plan.shedders.fair.shedder import Fair
 from jettison.plan.shedders.las import Las
+from jettison.plan.shedders.qod import Qod
 from jettison.spec.as_yaml import to_yaml
 from jettison.spec.network_file import from_yaml, read_spec
 from jettison.spec.xml.as_xml import to_xml
@@ -63,6 +66,8 @@ __all__ = [
     "CheckpointError",
     "CostLearning",
     "Costs",
+    "Elsewhere",
+    "Fair",
     "Graph",
     "JettisonError",
     "Kafka",
@@ -74,6 +79,7 @@ __all__ = [
     "PlanError",
     "Profile",
     "QoS",
+    "Qod",
     "Report",
     "Run",
     "SessionError",

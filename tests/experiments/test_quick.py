@@ -9,7 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 from pyspark.sql import SparkSession
 
-from jettison.experiments.fair import sic_overhead, sic_truth
+from jettison.experiments.fair import fairness, sic_overhead, sic_truth
 from jettison.experiments.harness import EXPERIMENTS, Result, save
 from jettison.experiments.kafka import faults as kafka_faults
 from jettison.experiments.kafka import lag as kafka_lag
@@ -22,6 +22,7 @@ from jettison.experiments.las import shift as las_shift
 from jettison.experiments.las import sketch
 from jettison.experiments.lasting import recovery, soak
 from jettison.experiments.overloads import burst, drift, overload, parity, stale
+from jettison.experiments.peers import comparison as peers
 from jettison.experiments.road_map import exact_gap, fig_3_11, fig_3_12, fig_3_13, fig_3_14, fig_3_18
 from jettison.experiments.speed import calibration, fixed_cost, keys, many_outputs, native, overhead, planning
 from jettison.experiments.support.capacity import Capacity
@@ -120,6 +121,18 @@ def test_native(spark: SparkSession, tmp_path: Path) -> None:
     # every slide is a window of some 200 zones, and the last output of three is of rows, not of windows
     assert 1000 < compared["tumbling"] < compared["sliding_60_5"] < compared["sliding_60_1"]
     assert compared["three_outputs"] > compared["tumbling"] + compared["sliding_60_5"]
+    drawn(result, tmp_path)
+
+
+def test_peers(spark: SparkSession, tmp_path: Path) -> None:
+    result = peers.run(quick=True, say=quiet)
+    assert {"vs_spark", "worth_vs_spark"} <= set(result.metrics)
+    assert not {"vs_flink", "worth_vs_flink"} & set(result.metrics), "the quick form has no Flink"
+    assert result.checks["parquet: all engines have the same results"]
+    assert result.metrics["parquet_results_compared"] > 5000
+    assert result.checks["spark: live windows have all of their trips"]
+    assert {row["part"] for row in result.rows} == {"parquet", "overload"}
+    assert {row["engine"] for row in result.rows if row["part"] == "overload"} == {"jettison", "spark"}
     drawn(result, tmp_path)
 
 
@@ -390,12 +403,25 @@ def test_sic_overhead(spark: SparkSession, tmp_path: Path) -> None:
     drawn(result, tmp_path)
 
 
+@pytest.mark.long
+def test_fairness(spark: SparkSession, tmp_path: Path) -> None:
+    """Twenty queries; the lowest SIC of a few batches is judged, fairness over a minute is not."""
+    result = fairness.run(quick=True, say=quiet)
+    assert {"jain", "spread", "lowest_vs_random"} <= set(result.metrics)
+    assert len(result.rows) == 20
+    assert result.metrics["lowest"] > result.metrics["lowest_road_map"]
+    drawn(result, tmp_path)
+
+
 def test_every_experiment_of_the_list_is_here() -> None:
     tested = {"overload", "burst", "overhead", "planning", "recovery", "native", "keys", "estimate", "drift", "soak"}
+    tested |= {"peers"}
     tested |= {"fig-3-11", "fig-3-12", "fig-3-13", "fig-3-14", "fig-3-18", "exact-gap", "stale", "parity"}
     tested |= {"table-4-4", "fig-4-8", "fig-4-10", "fig-4-11", "fig-4-12"}
     tested |= {"fixed-cost", "many-outputs", "calibration", "las-fig-3", "las-shift", "las", "sketch"}
-    tested |= {"sic-truth", "sic-overhead"}
+    tested |= {"sic-truth", "sic-overhead", "fairness", "fair-gap", "fair-speed", "fair-global"}
+    tested |= {"policies", "qod-spark"}  # in test_quality_on_spark.py
+    tested |= {"qod-scenario-1", "qod-scenario-2", "qod-scale"}  # in test_quality_quick.py
     tested |= {"kafka-lag", "kafka-rate", "kafka-late-parse", "kafka-faults"}
     others = [each for each in EXPERIMENTS if not each.module.startswith("nodes.")]  # tested without Spark
     assert {experiment.name for experiment in others} == tested

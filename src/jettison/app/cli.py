@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from jettison.app import experiment
+from jettison.app.compare import compare
 from jettison.app.convert import convert
 from jettison.app.explain import check, explain
 from jettison.app.kafka import kafka
@@ -90,7 +91,7 @@ def main(
         typer.echo(context.get_help())
 
 
-for command in (check, plan, explain, simulate, run, top, convert, demo, kafka):
+for command in (check, plan, explain, simulate, compare, run, convert, top, demo, kafka):
     app.command()(command)
 app.add_typer(experiment.app, name="experiment")
 

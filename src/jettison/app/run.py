@@ -68,7 +68,7 @@ def run(
     read, graph = load_spec(spec)
     places = read_places(read, graph)
     find_modules_here()
-    session = _session(graph, cores, kafka=places.use_kafka)
+    session = spark_session(graph, cores, kafka=places.use_kafka)
     from jettison.spark.run.from_spec import start_spec
 
     try:
@@ -89,7 +89,7 @@ def run(
             session.stop()
 
 
-def _session(graph: Graph, cores: int | None, *, kafka: bool) -> Any:
+def spark_session(graph: Graph, cores: int | None, *, kafka: bool) -> Any:
     """A Spark session on this machine, with the jars that the network needs."""
     with step("starting Spark"):
         from jettison.spark.run.session import local_session

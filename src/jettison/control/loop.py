@@ -38,7 +38,8 @@ from jettison.plan.refine.schedules import closed
 from jettison.plan.refine.staleness import Fresh, stale_limits, when_planned
 from jettison.plan.refine.unread import Unread
 from jettison.plan.shedders.asked import AskedShedder
-from jettison.plan.shedders.registry import shedder_named
+from jettison.plan.shedders.choice import Choice
+from jettison.plan.shedders.registry import shedder_for
 from jettison.plan.shedders.rest import Rest
 from jettison.plan.windows.group_gaps import named_groups
 from jettison.statistics.costs import CostModel
@@ -69,8 +70,8 @@ class Controller:
             (source.name for source in graph.sources), settings.trigger_ms, by_clock=settings.learn
         )
         rest = Rest(len(graph.operators), settings.trigger_ms, clock if settings.learn else None)
-        given = settings.shedder
-        self._shedder = AskedShedder(shedder_named(given, rest) if isinstance(given, str) else given)
+        shedder, self._choice = shedder_for(settings.shedder, graph, rest)
+        self._shedder = AskedShedder(shedder)
         self._in_force = PlanInForce(profile)
         self._groups = GroupSizes()
         self._covered = CoveredTime(graph)
@@ -111,6 +112,11 @@ class Controller:
     def shedder(self) -> Shedder:
         """Who plans."""
         return self._shedder.shedder
+
+    @property
+    def choice(self) -> Choice | None:
+        """Which shedder "auto" has taken, and why; None where the user has chosen."""
+        return self._choice
 
     @property
     def plan(self) -> Plan:
@@ -258,6 +264,7 @@ class Controller:
     def restore_sic(self, window: SicWindow) -> None:
         """Go on with what an earlier run has lost of late."""
         self._sic = window
+        self._shedder.follow_sic(window)
 
     def follow(self, sample: BatchSample) -> None:
         """Take a batch that has run into the SIC of outputs. `record` does it for whoever does not need it earlier."""
@@ -266,6 +273,7 @@ class Controller:
             return
         plan = self._in_force.plan if self._settings.obeyed else Plan()
         self._sic = self._sic.after(sample, [arc for arc in plan.drops if plan.closes(arc)])
+        self._shedder.follow_sic(self._sic)
 
     def record(self, sample: BatchSample) -> None:
         """Learn from a batch that has run, and let the shedder prepare for the next."""

@@ -84,8 +84,8 @@ class Spec(Strict):
             Output(name, (spec.of,), _qos(name, spec.qos), spec.quality) for name, spec in self.outputs.items()
         ]
         placement = None
-        if self.nodes is not None:
-            nodes = (Node(name, spec.operators, spec.capacity) for name, spec in self.nodes.items())
+        if "nodes" in self.model_fields_set:  # a section without content names no node, and is refused
+            nodes = (Node(name, spec.operators, spec.capacity) for name, spec in (self.nodes or {}).items())
             placement = Placement(tuple(nodes))
         graph = Graph(self.network, tuple(operators), placement=placement)
         graph.check_complete()

@@ -54,6 +54,11 @@ class BatchEvent:
         return self.sample.duration_ms > self.budget_ms
 
     @property
+    def paused(self) -> frozenset[str]:
+        """The outputs that got nothing, so that the minimum accuracies of others fit."""
+        return self.plan.paused
+
+    @property
     def mispredicted(self) -> bool:
         """Whether the batch was over budget although its plan predicted that it would fit, nothing more shed.
 
@@ -91,6 +96,7 @@ class BatchEvent:
             ],
             "plan": plan.to_dict(),
             "reason": plan.reason,
+            "below_minimum": dict(plan.below_minimum),
             "infeasible": self.infeasible,
             "uncertified": self.uncertified,
             "calibrating": self.calibrating,

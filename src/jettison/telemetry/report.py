@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from jettison.network.graph import Graph
-from jettison.plan.plan import Plan
+from jettison.plan.plan import DEGRADED, PAUSED, Plan
 from jettison.statistics.account import Account, summed
 from jettison.statistics.arrival import TopicSample
 from jettison.statistics.latency import LatencyHistogram
@@ -107,6 +107,10 @@ class Report:
     """Worth delivered in time, as a share of what was offered: outputs weigh priority x rows offered."""
     uncertified_plans: int = 0
     """How many plans were refused, so that a safe one took their place (`plan.certify`)."""
+    paused_batches: Mapping[str, int] = field(default_factory=dict)
+    """By output: in how many batches it was paused, so that the minimum accuracies of others fit."""
+    degraded_batches: Mapping[str, int] = field(default_factory=dict)
+    """By output: in how many batches it was below its minimum accuracy together with all others."""
 
     @property
     def results_missing(self) -> float:
@@ -165,6 +169,7 @@ class Totals:
     mispredicted: int = 0
     infeasible: int = 0
     uncertified: int = 0
+    below_minimum: dict[tuple[str, str], int] = field(default_factory=dict)
     skipped: int = 0
     results_shed: int = 0
     accounts: dict[tuple[str, str], Account] = field(default_factory=dict)
@@ -196,6 +201,8 @@ class Totals:
         self.mispredicted += found.mispredicted
         self.infeasible += found.infeasible is not None
         self.uncertified += found.uncertified is not None
+        for name, how in found.plan.below_minimum.items():
+            self.below_minimum[name, how] = self.below_minimum.get((name, how), 0) + 1
         for key, account in found.accounts.items():
             self.accounts[key] = self.accounts.get(key, Account()) + account
         self.rejected += sum(sample.rejected.values())
@@ -327,4 +334,9 @@ class Totals:
             dict(self.missing),
             self._worth_in_time(),
             self.uncertified,
+            paused_batches=self._below(PAUSED),
+            degraded_batches=self._below(DEGRADED),
         )
+
+    def _below(self, how: str) -> dict[str, int]:
+        return {name: count for (name, each), count in self.below_minimum.items() if each == how}

@@ -114,6 +114,14 @@ def _plan_remarks(report: Report) -> list[str]:
         lines.append(f"listeners failed {report.listener_failures:,} times: see the log")
     if report.infeasible_batches:
         lines.append(f"{report.infeasible_batches} of {report.batches} batches could not be brought within the budget")
+    lines += [
+        f"output {name}: paused in {count} of {report.batches} batches, so that the minimum accuracies of others fit"
+        for name, count in report.paused_batches.items()
+    ]
+    lines += [
+        f"output {name}: below its minimum accuracy in {count} of {report.batches} batches, as not all minima fit"
+        for name, count in report.degraded_batches.items()
+    ]
     if report.uncertified_plans:
         lines.append(f"{report.uncertified_plans} of {report.batches} plans were not certified: safe ones were obeyed")
     if report.infeasible:

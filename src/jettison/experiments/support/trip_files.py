@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 SCHEMA = "trip long, pickup timestamp, zone int, cents long"
-_FILES_PER_BATCH = 2
+FILES_PER_BATCH = 2
 FIRST_US = 10**15
-_ZONES = 265
+ZONES = 265
 
 
 @dataclass(frozen=True)
@@ -29,10 +29,10 @@ class TripFiles:
         """All files in one job. Spark reads the file first that was changed first: each says when."""
         rows = self.rows * self.batches
         step_us = 1e6 * self.batch_s / self.rows
-        trips = spark.range(0, rows, 1, self.batches * _FILES_PER_BATCH).selectExpr(
+        trips = spark.range(0, rows, 1, self.batches * FILES_PER_BATCH).selectExpr(
             "id AS trip",
             f"timestamp_micros({FIRST_US} + bigint({step_us} * id)) AS pickup",
-            f"int({_ZONES} * pow(pmod(xxhash64(id), 1000) / 1000, 3)) AS zone",
+            f"int({ZONES} * pow(pmod(xxhash64(id), 1000) / 1000, 3)) AS zone",
             "300 + pmod(xxhash64(id, 1), 30000) AS cents",
         )
         trips.write.parquet(str(self.folder))
@@ -40,11 +40,11 @@ class TripFiles:
             os.utime(path, (1e9 + number, 1e9 + number))
 
     def stream(self, spark: Any) -> Any:
-        reader = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", _FILES_PER_BATCH)
+        reader = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", FILES_PER_BATCH)
         return reader.parquet(str(self.folder))
 
     def frames(self, spark: Any) -> list[Any]:
         """The rows of each batch, for those who run batches by hand."""
         files = [str(path) for path in sorted(self.folder.glob("part-*.parquet"))]
-        parts = [files[at : at + _FILES_PER_BATCH] for at in range(0, len(files), _FILES_PER_BATCH)]
+        parts = [files[at : at + FILES_PER_BATCH] for at in range(0, len(files), FILES_PER_BATCH)]
         return [spark.read.schema(SCHEMA).parquet(*part) for part in parts]

@@ -17,6 +17,7 @@ from jettison.plan.drops.semantic import Semantic
 from jettison.plan.drops.window import Window
 from jettison.plan.floors import below_floor, floors, plan_accuracies
 from jettison.plan.placement.join_keys import by_chance, joins_below, with_keys_left
+from jettison.plan.placement.nested_buckets import by_chance_instead_of_buckets
 from jettison.plan.plan import Infeasible, Plan
 from jettison.plan.predictions import claimed, not_enough, over_budget_us
 from jettison.plan.problem import Problem
@@ -52,10 +53,10 @@ def hold_floors(
     short = below_floor(graph, arrived, plan, besides)
     if not short:
         return plan
-    drops = dict(plan.drops)
+    drops = by_chance_instead_of_buckets(plan.drops)
     for name in sorted(short, key=lambda each: short[each] - floors(graph)[each]):
         drops = _raised_for(problem, drops, name, besides, arrived)
-    return replace(claimed(problem, drops, plan.reason), row=plan.row)
+    return replace(claimed(problem, drops, plan.reason), row=plan.row, below_minimum=plan.below_minimum)
 
 
 def with_floors(problem: Problem, found: Plan | Infeasible) -> Plan | Infeasible:

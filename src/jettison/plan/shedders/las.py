@@ -182,8 +182,9 @@ class Las:
             answer = self._rest.plan(problem.with_budget(max(0.0, problem.load_us - times * over_us)))
             found = answer if isinstance(answer, Plan) else answer.best
             inner = bounds.drops(problem, cut, late_cut, found.drops)
-            merged = {**found.drops, **inner}
-            best = max(best, claimed(problem, merged, LATENCY_GOAL), key=lambda each: each.saves_us)
+            made = claimed(problem, {**found.drops, **inner}, LATENCY_GOAL)
+            made = replace(made, below_minimum=found.below_minimum)
+            best = max(best, made, key=lambda each: each.saves_us)
             if not over_budget_us(problem, best):
                 return best
         return not_enough(problem, best)

@@ -103,6 +103,12 @@ def fetch(folder: str, jars: Sequence[Jar]) -> list[Path]:
     return sorted(target.glob("*.jar"))
 
 
+def from_pyspark(*prefixes: str) -> list[Path]:
+    """Jars that PySpark itself brings, by the beginnings of their names."""
+    folder = Path(pyspark.__file__).parent / "jars"
+    return sorted(path for prefix in prefixes for path in folder.glob(f"{prefix}*.jar"))
+
+
 def cache() -> Path:
     """Where jars are kept: $JETTISON_CACHE, else the user's cache folder."""
     given = os.environ.get("JETTISON_CACHE")
