@@ -53,9 +53,9 @@ class Measured:
 def run(*, quick: bool, say: Say) -> Result:
     spark = local_session()
     rows = {name: max(64, count // 20) if quick else count for name, count in ROWS.items()}
-    say("what a batch takes, nothing shed")
-    profile = _measured_profile(spark, rows, 3 if quick else 8)
-    batches = 6 if quick else 40
+    say("costs are given" if quick else "what a batch takes, nothing shed")
+    profile = _scaled_profile(rows, 1000.0, 200.0) if quick else _measured_profile(spark, rows, 8)
+    batches = 6 if quick else 30
     found: dict[str, Measured] = {}
     for way, shedder in WAYS.items():
         say(f"{way}: {batches} batches at twice the capacity")
@@ -93,15 +93,20 @@ def _budget_ms(profile: Profile, rows: Mapping[str, int]) -> float:
 
 
 def _measured_profile(spark: Any, rows: Mapping[str, int], batches: int) -> Profile:
-    """Costs in proportion to what queries do, scaled to what a whole batch takes beyond an empty one, as measured."""
+    """Costs scaled to what a whole batch takes beyond a nearly empty one, as measured: no less than that one takes."""
     few = dict.fromkeys(rows, 1)
-    graph = shared_platform().graph
-    guess = relative_costs(graph, 0.01, 10.0)
+    guess = relative_costs(shared_platform().graph, 0.01, 10.0)
     small, large = (
-        statistics.median(_run(spark, guess, each, batches, "fair", mode="off").duration_ms[1:]) for each in (few, rows)
+        statistics.median(_run(spark, guess, each, batches, "fair", mode="off").duration_ms[2:]) for each in (few, rows)
     )
+    return _scaled_profile(rows, max(large - small, small), small)
+
+
+def _scaled_profile(rows: Mapping[str, int], work_ms: float, fixed_ms: float) -> Profile:
+    """Costs in proportion to what queries do, so that all rows take so long beyond the fixed part."""
+    graph = shared_platform().graph
     work_us = Problem(graph, relative_costs(graph, 1.0, 0.0), rows, 0.0).load_us
-    return relative_costs(graph, max(0.001, 1000 * (large - small) / work_us), small)
+    return relative_costs(graph, 1000 * work_ms / work_us, fixed_ms)
 
 
 def _run(
