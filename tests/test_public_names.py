@@ -30,6 +30,11 @@ def test_trust_25_modules_run_as_the_command_does(module: str) -> None:
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
 
 
+def test_presets_that_are_not_there_are_named_with_those_that_are() -> None:
+    with pytest.raises(AttributeError, match=r"no preset 'taxi' \(did you mean 'TAXI'\?\): it has ENEMY_UNITS, .*TAXI"):
+        jt.presets.taxi  # noqa: B018
+
+
 def test_networks_and_streams_can_be_copied_though_they_answer_for_unknown_names() -> None:
     net = jt.Network("n")
     stream = net.source("s", "a int")

@@ -28,9 +28,14 @@ from jettison.network.windows.user_aggregates import aggregate, whole_window
 from jettison.options.checkpoint import Checkpoint
 from jettison.options.costs import Costs
 from jettison.options.shedding import Shedding
+from jettison.plan.shedders.fair.network_competition import Elsewhere
+from jettison.plan.shedders.fair.shedder import Fair
 from jettison.plan.shedders.las import Las
+from jettison.plan.shedders.qod import Qod
 from jettison.spec.as_yaml import to_yaml
 from jettison.spec.network_file import from_yaml, read_spec
+from jettison.spec.xml.as_xml import to_xml
+from jettison.spec.xml.reader import from_xml
 from jettison.statistics.profile import Profile
 from jettison.statistics.sketches.cost_learner import CostLearning
 from jettison.synthetic import presets, rates
@@ -61,6 +66,8 @@ __all__ = [
     "CheckpointError",
     "CostLearning",
     "Costs",
+    "Elsewhere",
+    "Fair",
     "Graph",
     "JettisonError",
     "Kafka",
@@ -72,6 +79,7 @@ __all__ = [
     "PlanError",
     "Profile",
     "QoS",
+    "Qod",
     "Report",
     "Run",
     "SessionError",
@@ -84,6 +92,7 @@ __all__ = [
     "Value",
     "aggregate",
     "console",
+    "from_xml",
     "from_yaml",
     "generate",
     "kafka",
@@ -95,6 +104,7 @@ __all__ = [
     "read_spec",
     "spark_format",
     "start",
+    "to_xml",
     "to_yaml",
     "whole_window",
 ]

@@ -47,7 +47,7 @@ def test_version() -> None:
 def test_bare_command_shows_all_commands() -> None:
     result = jettison()
     assert result.exit_code == 0
-    for command in ("check", "plan", "explain", "simulate", "run", "demo", "kafka", "experiment"):
+    for command in ("check", "plan", "explain", "simulate", "run", "top", "demo", "kafka", "experiment"):
         assert re.search(rf"^\W+{command}\b", result.stdout, re.MULTILINE), command
 
 
@@ -569,3 +569,14 @@ def test_trust_25_check_finds_what_a_run_would_refuse(
     path: tuple[str, ...], to: object, words: str, tmp_path: Path
 ) -> None:
     assert_refused(jettison("check", changed(tmp_path, *path, to=to)), 1, words)
+
+
+# --- top ----------------------------------------------------------------------------------------------------------
+
+
+@core
+def test_top_of_what_is_no_checkpoint_or_has_no_batch(tmp_path: Path) -> None:
+    assert_refused(jettison("top", str(tmp_path / "gone")), 1, "gone", "is no folder on this machine")
+    assert_refused(jettison("top", str(tmp_path), "--watch", "0"), 2, "--watch is 0", "above 0")
+    assert jettison("top", str(tmp_path)).stdout == "no batch is in its ledger yet\n"
+    assert json.loads(jettison("top", str(tmp_path), "--json").stdout) == {"batch": None, "queries": []}

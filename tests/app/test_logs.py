@@ -44,6 +44,25 @@ def test_trust_22_how_much_of_the_log_is_shown(
     assert printed.out == ""
 
 
+@pytest.mark.parametrize("verbose", [False, True])
+def test_tracebacks_of_py4j_are_shown_only_where_all_is(verbose: bool) -> None:
+    """It logs them by the root logger when the driver's JVM is gone. That must not show our own lines twice either."""
+    code = f"""
+import logging
+from jettison.app.logs import show_log
+show_log(verbose={verbose})
+try:
+    raise ConnectionResetError("peer")
+except ConnectionResetError:
+    logging.exception("Exception while sending command.")
+logging.getLogger("jettison").warning("its Spark session has ended")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ("Traceback" in done.stderr) == verbose
+    assert done.stderr.startswith("jettison: its Spark session has ended\n") != verbose
+    assert done.stderr.count("its Spark session has ended") == 1 + verbose
+
+
 def test_trust_22_options_that_exclude_each_other() -> None:
     for command in (["run", TAXI], ["demo"], ["experiment", "run", "planning"]):
         result = jettison(*command, "--verbose", "--quiet")

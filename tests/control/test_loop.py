@@ -333,3 +333,17 @@ def test_small_batches_do_not_confirm_costs_per_row() -> None:
     loop.calibrated(dear, shedding=True, seen=small_first[:2])
     assert not loop.believed
     assert not loop.decide({"trips": 100_000}, 4000.0).sheds, "nothing has confirmed costs per row"
+
+
+def test_the_loop_follows_sic_once_per_batch_and_refuses_a_window_that_is_too_short() -> None:
+    net = Network("one")
+    net.source("s", "x int").output("o")
+    loop = Controller(net.graph, Settings(1000.0, stw_ms=5000.0), Profile({}, {}))
+    sample = BatchSample(0, 0.0, 1000.0, 900.0, {"s": 100}, arcs={"s": (100, 25)})
+    loop.follow(sample)
+    loop.record(sample)
+    assert (loop.sic.sic("o"), loop.sic.read("s")) == (0.25, 100.0)
+    loop.record(replace(sample, batch=1, arcs={"s": (100, 75)}))
+    assert (loop.sic.sic("o"), loop.sic.read("s")) == (0.5, 200.0)
+    with pytest.raises(StartError, match="stw is 500 milliseconds, shorter than one batch"):
+        Controller(net.graph, Settings(1000.0, stw_ms=500.0), Profile({}, {}))

@@ -225,7 +225,9 @@ def test_trust_9_given_costs_are_believed_at_once() -> None:
 # --- floors in the loop ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("shedder", SHEDDERS)
+@pytest.mark.parametrize(
+    "shedder", [name for name in SHEDDERS if name not in ("qod", "auto")]
+)  # these pause, and say so
 def test_trust_9_the_loop_holds_floors_over_the_budget_and_says_so(shedder: str) -> None:
     graph = fan(3, min_accuracy=0.4)
     truth = profile_of(graph, 100.0, row_us=300.0)

@@ -19,10 +19,11 @@ from jettison.experiments.harness import EXPERIMENTS
 from jettison.network.soundness import check_sql
 from jettison.plan.reasons import KINDS
 from jettison.spec.network_file import from_yaml
+from jettison.spec.xml.operator_types import TYPES
 
 pytestmark = pytest.mark.core
 
-RUN, CHECKED, SHELL, OUTPUT = "python", "yaml", "sh", "text"
+RUN, CHECKED, QUERY, SHELL, OUTPUT = "python", "yaml", "xml", "sh", "text"
 
 _FRAGMENTS = {"agg", "scrape_configs", "score"}
 """Top keys of YAML that is part of a file: `agg` is compared with the example, `score` is an operator of another page,
@@ -38,6 +39,13 @@ def test_every_page_is_in_the_navigation() -> None:
     there = {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")}
     records = {page for page in there if re.match(r"decisions/\d", page)}  # the page of records lists them
     assert there - records == navigation()
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+def test_every_guide_is_found_from_the_first_pages(page: str) -> None:
+    text = read(page)
+    missing = [guide.name for guide in sorted((DOCS / "guides").glob("*.md")) if f"guides/{guide.name})" not in text]
+    assert not missing
 
 
 def test_the_page_of_records_lists_all_of_them() -> None:
@@ -76,12 +84,14 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 def test_every_block_of_code_says_what_it_is() -> None:
     """Blocks in Python are run by test_programs.py and test_reference.py, all of them; those in YAML are checked
-    below; those in sh are commands, and text is what a program shows."""
+    below, and so are queries in XML; those in sh are commands, and text is what a program shows."""
     wrong = [
-        f"{block}: {block.language!r}" for block in blocks() if block.language not in {RUN, CHECKED, SHELL, OUTPUT}
+        f"{block}: {block.language!r}"
+        for block in blocks()
+        if block.language not in {RUN, CHECKED, QUERY, SHELL, OUTPUT}
     ]
     assert not wrong
-    assert {block.language for block in blocks()} == {RUN, CHECKED, SHELL, OUTPUT}
+    assert {block.language for block in blocks()} == {RUN, CHECKED, QUERY, SHELL, OUTPUT}
 
 
 def test_files_that_are_shown_are_sound() -> None:
@@ -95,6 +105,26 @@ def test_files_that_are_shown_are_sound() -> None:
         else:
             assert set(content) & _FRAGMENTS, f"{block}: show a whole file, or say above what part of one it is"
     assert whole
+
+
+def test_queries_that_are_shown_are_sound_and_become_the_yaml_that_is_shown() -> None:
+    shown = blocks(QUERY)
+    assert len(shown) >= 2
+    for block in shown:
+        check_sql(jt.from_xml(block.text, str(block)).graph())
+    page = "docs/guides/dissp-files.md"
+    (query,) = (block.text for block in blocks(QUERY, page) if "MyAvgCpu" in block.text)
+    (same,) = (block.text for block in blocks(CHECKED, page))
+    assert jt.from_xml(query).graph() == from_yaml(same).graph()
+
+
+def test_every_type_and_parameter_of_query_files_is_on_their_page() -> None:
+    text = read("docs/guides/dissp-files.md")
+    for name, kind in TYPES.items():
+        rows = re.findall(rf"^\|[^|]*`{name}`[^|]*\|(.*)$", text, flags=re.M)
+        assert rows, name
+        for parameter in kind.known:
+            assert any(f"`{parameter}`" in row for row in rows) or parameter == "tuple", f"{name}.{parameter}"
 
 
 def test_functions_of_your_own_in_yaml_are_those_of_the_example() -> None:
@@ -111,7 +141,7 @@ def test_the_commands_that_need_no_spark_work(monkeypatch: pytest.MonkeyPatch) -
     assert len(commands) >= 5
     for command in sorted(commands):
         words = shlex.split(command)[1:]
-        if words[0] in ("check", "plan", "explain", "simulate") or words[:2] == ["experiment", "list"]:
+        if words[0] in ("check", "plan", "explain", "simulate", "convert") or words[:2] == ["experiment", "list"]:
             result = CliRunner().invoke(app, words)
         else:  # these take long: their options are parsed, and what they say of themselves is shown
             result = CliRunner().invoke(app, [*words, "--help"])
@@ -128,7 +158,7 @@ def test_every_command_shows_an_example_of_itself(monkeypatch: pytest.MonkeyPatc
         assert examples, words
         for example in examples:
             for word in shlex.split(example):
-                assert not word.endswith(".yaml") or Path(word).exists(), example
+                assert not word.endswith((".yaml", ".xml")) or Path(word).exists() or "--out" in example, example
 
 
 def test_make_has_the_targets_that_are_named() -> None:

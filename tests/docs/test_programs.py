@@ -87,6 +87,7 @@ SHOWN: dict[str, tuple[str, ...]] = {
     "README.md": (r"^network taxi: [1-9]\d* batches", r"^fares +[1-9][\d,]* "),
     "docs/tutorial.md": (r"^ +paid: where fare > 0$", r"^fares +[1-9][\d,]* +100\.0%", r"\| *overload", r"\| *n_low\|"),
     "docs/guides/bad-rows.md": (r"^\{'priced': [1-9]\d*\}$",),
+    "docs/guides/fair.md": (r"^fares: SIC 1\.000", r"^\{'clicks': Buckets\(kept=36, buckets=64, of=1\.0\)"),
     "docs/guides/monitoring.md": (r'^\{"', r"^metrics: http://127\.0\.0\.1:\d+/metrics$"),
     "docs/guides/production.md": (r"^dry run: nothing was shed",),
     "docs/guides/restarts.md": (r"^True$",),

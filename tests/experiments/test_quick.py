@@ -9,6 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 from pyspark.sql import SparkSession
 
+from jettison.experiments.fair import fairness, sic_overhead, sic_truth
 from jettison.experiments.harness import EXPERIMENTS, Result, save
 from jettison.experiments.kafka import faults as kafka_faults
 from jettison.experiments.kafka import lag as kafka_lag
@@ -384,12 +385,43 @@ def test_kafka_faults(spark: SparkSession, broker: Broker, tmp_path: Path) -> No
     drawn(result, tmp_path)
 
 
+@pytest.mark.long
+def test_sic_truth(spark: SparkSession, tmp_path: Path) -> None:
+    result = sic_truth.run(quick=True, say=quiet)
+    assert result.passed, result.metrics
+    assert {"count_correlation", "sic_error"} <= set(result.metrics)
+    assert {row["query"] for row in result.rows} == {"all", "dear", "nested"}
+    assert all(row["sic"] == row["processed_share"] == 1.0 for row in result.rows if row["keep_share"] == 1.0)
+    drawn(result, tmp_path)
+
+
+@pytest.mark.long
+def test_sic_overhead(spark: SparkSession, tmp_path: Path) -> None:
+    result = sic_overhead.run(quick=True, say=quiet)
+    assert {"throughput_share", "sic_ms"} <= set(result.metrics)
+    assert {row["sic"] for row in result.rows} == {True, False}
+    drawn(result, tmp_path)
+
+
+@pytest.mark.long
+def test_fairness(spark: SparkSession, tmp_path: Path) -> None:
+    """Twenty queries; the lowest SIC of a few batches is judged, fairness over a minute is not."""
+    result = fairness.run(quick=True, say=quiet)
+    assert {"jain", "spread", "lowest_vs_random"} <= set(result.metrics)
+    assert len(result.rows) == 20
+    assert result.metrics["lowest"] > result.metrics["lowest_road_map"]
+    drawn(result, tmp_path)
+
+
 def test_every_experiment_of_the_list_is_here() -> None:
     tested = {"overload", "burst", "overhead", "planning", "recovery", "native", "keys", "estimate", "drift", "soak"}
     tested |= {"peers"}
     tested |= {"fig-3-11", "fig-3-12", "fig-3-13", "fig-3-14", "fig-3-18", "exact-gap", "stale", "parity"}
     tested |= {"table-4-4", "fig-4-8", "fig-4-10", "fig-4-11", "fig-4-12"}
     tested |= {"fixed-cost", "many-outputs", "calibration", "las-fig-3", "las-shift", "las", "sketch"}
+    tested |= {"sic-truth", "sic-overhead", "fairness", "fair-gap", "fair-speed", "fair-global"}
+    tested |= {"policies", "qod-spark"}  # in test_quality_on_spark.py
+    tested |= {"qod-scenario-1", "qod-scenario-2", "qod-scale"}  # in test_quality_quick.py
     tested |= {"kafka-lag", "kafka-rate", "kafka-late-parse", "kafka-faults"}
     others = [each for each in EXPERIMENTS if not each.module.startswith("nodes.")]  # tested without Spark
     assert {experiment.name for experiment in others} == tested

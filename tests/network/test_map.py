@@ -59,6 +59,7 @@ def test_another_function_is_another_operator() -> None:
     ("wrong", "message"),
     [
         ({"function": 3}, "3 cannot be called"),
+        ({"function": lambda row, model: row}, r"takes \(row, model\): it is called with one argument, a row"),
         ({"function": "score"}, "not of the form 'module:function'"),
         ({"key": ()}, "at least one column in `key`"),
         ({"key": "entty"}, "entty"),

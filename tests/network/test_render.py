@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from tests.networks import Case, dags, declared_graphs, figure_3_3, steady
 
-from jettison.network import Apply, Graph, Join, Network, Output, QoS, Source, Where
+from jettison.network import Apply, Graph, Join, Network, Output, QoS, Source, Value, Where
 from jettison.network.render import as_mermaid, as_text, describe
 
 pytestmark = pytest.mark.core
@@ -148,6 +148,13 @@ def test_mermaid_keeps_renamed_ids_apart() -> None:
         (Apply("a", ("s",), steady), "apply tests.networks:steady"),
         (Output("o", ("s",)), "output"),
         (Output("o", ("s",), QoS(priority=2.5)), "output priority 2.5"),
+        (Output("o", ("s",), QoS([(100, 1), (20, 0.9), (0, 0)])), "output loss 100 % 1, 20 % 0.9, 0 % 0"),
+        (Output("o", ("s",), QoS(value=Value("a", [(0, 9, 1.0)]))), "output value of a"),
+        (Output("o", ("s",), QoS(latency=[("0 s", 1.0), ("1 minute", 0.0)])), "output latency 0 s 1, 60 s 0"),
+        (Output("o", ("s",), QoS(stale="1 minute", gap=4)), "output stale 1 minute, gap 4"),
+        (Output("o", ("s",), QoS(gaps={"a": {7: 0}})), "output gaps by a"),
+        (Output("o", ("s",), QoS(on_loss="estimate")), "output on_loss estimate"),
+        (Output("o", ("s",), QoS(latency_goal="2 seconds")), "output latency_goal 2 seconds"),
     ],
 )
 def test_an_operator_in_one_line(operator: Join | Apply | Output, line: str) -> None:

@@ -238,6 +238,7 @@ WRONG: dict[str, tuple[Callable[..., Any], str]] = {
     # YAML
     "yaml None": (lambda: jt.from_yaml(None), r"the YAML is None: give the text"),  # type: ignore[arg-type]
     "yaml empty": (lambda: jt.from_yaml(""), r"the YAML holds no mapping: begin with `network: name`"),
+    "yaml path": (lambda: jt.from_yaml("examples/taxi.yaml"), r"mapping: .* jt.read_spec\(path\) reads a file"),
     "yaml tab": (lambda: jt.from_yaml("network:\tn\n\tx: 1"), r"the YAML is not valid YAML: .*\(line 1, column 9\)"),
     "yaml object": (lambda: jt.from_yaml("network: !!python/object:os.system x"), r"not valid YAML: .*line 1"),
     "yaml nul": (lambda: jt.from_yaml("network: \x00"), r"not valid YAML: "),

@@ -61,6 +61,9 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
         r"give the name of a shedder, .* or an object with a method plan",
     ),
     "stale": (lambda: jt.Shedding(stale="soon"), r"jt.Shedding: stale is 'soon'"),
+    "stw": (lambda: jt.Shedding(stw="a while"), r"jt.Shedding: stw is 'a while': write a duration"),
+    "no stw": (lambda: jt.Shedding(stw="0 seconds"), r"jt.Shedding: stw is '0 seconds': write a duration above 0"),
+    "window": (lambda: jt.Shedding(stw=5), r"jt.Shedding: stw is 5: write a duration"),  # type: ignore[arg-type]
     "age": (lambda: jt.Shedding(stale=5), r"jt.Shedding: stale is 5: write a duration"),  # type: ignore[arg-type]
     "unknown": (lambda: jt.Shedding(headrom=1), r"jt.Shedding has no argument 'headrom' .*'headroom'"),  # type: ignore[call-arg]
     "profile": (lambda: jt.Costs({"a": 1}), r"jt.Costs: profile is {'a': 1}: give a jt.Profile"),  # type: ignore[arg-type]
@@ -93,7 +96,7 @@ outputs: {o: {of: s}}
 profile: {cost_us: {o: 2.5}}
 run:
   checkpoint: {path: out/c, retention: 100}
-  shedding: {mode: dry-run, shedder: random, headroom: 0.5, catch_up: all, stale: 1 minute}
+  shedding: {mode: dry-run, shedder: random, headroom: 0.5, catch_up: all, stale: 1 minute, stw: 20 s}
   costs: {profile: true, learn: false, shared: [s]}
   sources: {s: {format: rate}}
   sinks: {o: {memory: 5}}
@@ -101,12 +104,43 @@ run:
     spec = from_yaml(text)
     places = read_places(spec, spec.graph())
     assert places.checkpoint == jt.Checkpoint("out/c", retention=100)
-    assert places.shedding == jt.Shedding("dry-run", "random", 0.5, "all", "1 minute")
+    assert places.shedding == jt.Shedding("dry-run", "random", 0.5, "all", "1 minute", "20 s")
     assert places.costs == jt.Costs(jt.Profile({"o": 2.5}, {}), learn=False, shared=["s"])
     short = from_yaml(text.replace("{path: out/c, retention: 100}", "out/c").replace("profile: true, ", ""))
     again = read_places(short, short.graph())
     assert again.checkpoint == jt.Checkpoint("out/c")
     assert again.costs.profile is None
+
+
+LAS_FILE = "network: n\nsources: {s: {schema: a int}}\noutputs: {o: {of: s}}\nrun: {shedding: %s}\n"
+
+
+def test_a_file_says_how_las_sheds() -> None:
+    run = from_yaml(LAS_FILE % "{las: {order: worth, tau: 2 seconds, least_keep: 0.05, learning: {window: 99}}}").run
+    assert run is not None
+    shedder = run.shedding.options().shedder
+    assert isinstance(shedder, jt.Las)
+    assert (shedder.tau_us, shedder.known("any").learner.window) == (2e6, 99)
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ("{las: {order: cheap}}", "order is 'cheap'"),
+        ("{las: {oder: worth}}", "did you mean 'order'"),
+        ("{las: {tau: fast}}", "tau is 'fast'"),
+        ("{las: {learning: {window: 0}}}", "window is 0"),
+        ("{shedder: exact, las: {}}", "its shedder is 'exact'"),
+    ],
+)
+def test_wrong_options_of_las_are_named(written: str, message: str) -> None:
+    def options() -> None:
+        run = from_yaml(LAS_FILE % written).run
+        assert run is not None
+        run.shedding.options()
+
+    with pytest.raises(jt.JettisonError, match=message):
+        options()
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,8 @@ def everything() -> BatchSample:
         would_deliver={"sums": 0.15},
         timeless_in={"busy": 16},
         unneeded={"busy": 17},
+        cut={"busy": 0.5},
+        arrived={"busy": 9},
         windows={"busy": (18.0, 9.0)},
         watermark_us={"busy": 19},
         unfit={"paid": 20},

@@ -45,9 +45,9 @@ def test_the_house_columns_stay_aligned_when_event_times_are_years_ago(age_ms: f
     assert len({len(line) for line in lines}) == 1, "every column ends where its title ends"
     for line in lines[1:]:
         cells = line.split()
-        assert len(cells) == 10
+        assert len(cells) == 11
         unit = re.sub(r"[\d.,]+", "", shown)
-        assert all(cell.endswith(unit) and cell[-len(unit) - 1].isdigit() for cell in cells[6:]), line
+        assert all(cell.endswith(unit) and cell[-len(unit) - 1].isdigit() for cell in cells[7:]), line
     ends = [match.end() for match in re.finditer(r"\S+", lines[0])]
     for line in lines[1:]:
         assert [match.end() for match in re.finditer(r"\S+", line)][1:] == ends[1:]
@@ -88,8 +88,9 @@ def test_the_house_a_report_in_a_notebook_is_a_table_and_loads_nothing() -> None
     tags.feed(html)
     assert tags.open == []
     assert tags.seen == {"div", "table", "tr", "th", "td"}
-    assert tags.cells[:10] == ["output", "rows", "delivered", "utility", "timely", "shed", "p50", "p95", "p99", "max"]
-    assert tags.cells[10:12] == ["fares", "1,234,567"]
+    shown = ["output", "rows", "delivered", "utility", "timely", "shed", "sic", "p50", "p95", "p99", "max"]
+    assert tags.cells[:11] == shown
+    assert tags.cells[11:13] == ["fares", "1,234,567"]
     assert "&lt;script&gt;" in html
     assert "cannot keep up: no plan &lt;fits&gt; &amp; none will" in html
     assert not re.search(r"https?:|src=|url\(", html)
@@ -106,7 +107,7 @@ def test_before_the_first_batch_no_share_is_shown() -> None:
     net = jt.Network("taxi")
     net.source("trips", "fare double").output("fares")
     found = Totals(net.graph, 900.0).report(0.0, Plan(), None)
-    assert table(str(found), 1)[1].split() == ["fares", "0", *"--------"]
+    assert table(str(found), 1)[1].split() == ["fares", "0", *"---------"]
     assert "%" not in str(found)
     assert ">-</td>" in run_html(found, state="running", checkpoint="c")
     assert "100.0%" not in run_html(found, state="running", checkpoint="c")

@@ -16,7 +16,11 @@ from jettison.spec.profile_section import check_rate
 
 SpecPath = Annotated[
     Path,
-    typer.Argument(metavar="SPEC", help="A network in a YAML file, such as examples/taxi.yaml.", show_default=False),
+    typer.Argument(
+        metavar="SPEC",
+        help="A network in a file: YAML such as examples/taxi.yaml, a query in DISSP's XML, or a folder of those.",
+        show_default=False,
+    ),
 ]
 Rates = Annotated[
     list[str] | None,

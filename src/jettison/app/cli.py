@@ -11,12 +11,15 @@ import typer
 from typer.core import TyperGroup
 
 from jettison.app import experiment
+from jettison.app.compare import compare
+from jettison.app.convert import convert
 from jettison.app.explain import check, explain
 from jettison.app.kafka import kafka
 from jettison.app.plan import plan
 from jettison.app.run import demo, run
 from jettison.app.screen import fault
 from jettison.app.simulate import simulate
+from jettison.app.top import top
 from jettison.errors import JettisonError
 
 _TONES = (
@@ -76,7 +79,8 @@ def main(
 ) -> None:
     """Load shedding for Spark Structured Streaming: results stay fresh in a burst, and say how complete they are.
 
-    A network is declared in a YAML file. Check it, see what would be shed, then run it.
+    A network is declared in a YAML file, or in one of DISSP's query files (.xml). Check it, see what would be shed,
+    then run it.
 
     \b
     jettison check examples/taxi.yaml
@@ -87,7 +91,7 @@ def main(
         typer.echo(context.get_help())
 
 
-for command in (check, plan, explain, simulate, run, demo, kafka):
+for command in (check, plan, explain, simulate, compare, run, convert, top, demo, kafka):
     app.command()(command)
 app.add_typer(experiment.app, name="experiment")
 

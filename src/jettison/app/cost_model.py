@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from rich.table import Table
+from rich.text import Text
 
 from jettison.app.screen import number, percent, plain_table
 from jettison.errors import CheckpointError, PlanError
@@ -20,10 +22,21 @@ def cost_tables(checkpoint: Path) -> Iterator[Table]:
     index = checkpoint / "costs" / "pairs.json"
     if not index.is_file():
         return
-    for operator, used in json.loads(index.read_text()).items():
+    for operator, used in _index(index).items():
         if operator != "crc32" and used:
-            name, first = used[-1]
+            name, first = used[-1][:2]
             yield _table(operator, _read(checkpoint, name), _names(checkpoint, name), first)
+
+
+def _index(path: Path) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = json.loads(path.read_text())
+        return found
+    except (OSError, ValueError) as error:
+        raise CheckpointError(
+            f"which costs were published cannot be read from {path}: {error}. Restore it from a copy, or delete it: "
+            f"costs are learned anew."
+        ) from error
 
 
 def _read(checkpoint: Path, name: str) -> CostPair:
@@ -59,6 +72,7 @@ def _table(operator: str, pair: CostPair, names: dict[int, str], batch: int) -> 
     return table
 
 
-def _cells(each: KeyCost) -> tuple[str, ...]:
+def _cells(each: KeyCost) -> tuple[str | Text, ...]:
     error = "unknown" if each.error_us == float("inf") else number(each.error_us)
-    return (f"  {each.key}", number(each.cost_us), error, f"{each.count:,}", percent(each.work_share))
+    # as it is: brackets in a key are no markup
+    return (Text(f"  {each.key}"), number(each.cost_us), error, f"{each.count:,}", percent(each.work_share))

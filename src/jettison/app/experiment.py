@@ -11,7 +11,7 @@ from rich.console import Console
 
 from jettison.app.arguments import make_folder
 from jettison.app.logs import Quiet, Verbose, show_log
-from jettison.app.screen import err, fault, first_line, number, out, plain_table
+from jettison.app.screen import err, fault, figure, first_line, out, plain_table
 from jettison.experiments import harness
 from jettison.experiments.harness import Experiment, Result
 from jettison.network.columns.words import meant
@@ -108,7 +108,7 @@ def _show(result: Result, screen: Console) -> None:
     metrics.add_column("metric", overflow="fold")
     metrics.add_column("value", justify="right", no_wrap=True)
     for name, value in result.metrics.items():
-        metrics.add_row(name, number(value))
+        metrics.add_row(name, figure(value))
     checks = plain_table()
     checks.add_column("check", overflow="fold")
     checks.add_column("result", no_wrap=True)

@@ -23,6 +23,11 @@ from jettison.app.situation import (
 from jettison.network.render import as_mermaid, as_text
 from jettison.network.soundness import check_imports, check_sql, unknown_function_notes
 from jettison.plan.floors import floors, plan_accuracies
+from jettison.plan.plan import Infeasible
+from jettison.plan.reasons import with_below_minimum
+from jettison.plan.shedders.choice import choose
+from jettison.plan.shedders.qod import Qod
+from jettison.plan.shedders.registry import AUTO, QOD, SHEDDERS
 from jettison.spec.profile_section import read_profile
 from jettison.spec.run_section import read_places
 from jettison.statistics.load import flows, load_coefficients
@@ -84,11 +89,29 @@ def explain(
     paragraph(now.verdict())
     paragraph("\n".join([*closed(now.plan, now.reason), *predicates(now.plan), *_floors(now)]))
     read, _ = load_spec(spec)
+    for line in [] if read.run is None else _planned_by(now, read.run.shedding.shedder):
+        paragraph(line)
     if read.run is not None and read.run.checkpoint.path is not None:
         for costs in cost_tables(Path(read.run.checkpoint.path)):
             out.print(costs)
     if now.steps:
         paragraph("\n".join(["refinements of the plan, in a run:", *(f"  {step}" for step in now.steps)]))
+
+
+def _planned_by(now: Situation, shedder: str) -> list[str]:
+    """Which shedder "auto" takes; and what "qod" would give to each output, or pause."""
+    lines = []
+    if shedder == AUTO:
+        choice = choose(now.graph, SHEDDERS)
+        lines, shedder = [str(choice)], choice.name
+    if shedder == QOD:
+        found = Qod().plan(now.problem)
+        plan = found.best if isinstance(found, Infeasible) else found
+        got = plan_accuracies(now.graph, now.problem.rows, plan)
+        shares = ", ".join(f"{name} {percent(share)}" for name, share in got.items())
+        lines.append(f"qod would process: {shares} of source rows ({with_below_minimum(plan.reason, plan)})")
+        lines += [found.reason] if isinstance(found, Infeasible) else []
+    return lines
 
 
 def _floors(now: Situation) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
@@ -17,8 +18,12 @@ _FOREVER_S = 1e9
 
 def kafka(
     port: Annotated[int, typer.Option(min=1, max=65535, help="The port on 127.0.0.1.")] = 9092,
-    topic: Annotated[str, typer.Option(help="The topic that trips are sent to.")] = "trips",
-    rate: Annotated[float, typer.Option(metavar="ROWS_PER_S", min=0, help="Trips per second. 0 sends none.")] = 2000.0,
+    topic: Annotated[
+        str, typer.Option(help="The topic that trips are sent to, or several with commas: each gets trips.")
+    ] = "trips",
+    rate: Annotated[
+        float, typer.Option(metavar="ROWS_PER_S", min=0, help="Trips per second and topic. 0 sends none.")
+    ] = 2000.0,
 ) -> None:
     """Start a Kafka broker on this machine and send taxi trips to it, to try things with. Ctrl-C ends both.
 
@@ -27,6 +32,7 @@ def kafka(
     \b
     jettison kafka
     jettison run examples/kafka.yaml --for 30     (in another terminal)
+    jettison kafka --topic drives_1,drives_2,points
     """
     try:
         from jettison.experiments.kafka.broker import Broker
@@ -42,12 +48,17 @@ def kafka(
             broker = Broker(Path(name), port)
             broker.start()
         try:
-            broker.create(topic)
-            typer.echo(f"Kafka listens on {broker.servers}; topic {topic!r} has 2 partitions")
+            topics = [name.strip() for name in topic.split(",")]
+            for each_topic in topics:
+                broker.create(each_topic)
+                typer.echo(f"Kafka listens on {broker.servers}; topic {each_topic!r} has 2 partitions")
             if rate == 0:
                 broker.wait()
             typer.echo(f"{rate:,.0f} trips per second go to {topic!r}: try jettison run examples/kafka.yaml --for 30")
-            with producing(broker.servers, topic, Constant(rate), _FOREVER_S, Path(name) / "sent"):
+            with ExitStack() as sending:
+                for each_topic in topics:
+                    log = Path(name) / f"sent-{each_topic}"
+                    sending.enter_context(producing(broker.servers, each_topic, Constant(rate), _FOREVER_S, log))
                 broker.wait()
         except KeyboardInterrupt:
             typer.echo("stopping")

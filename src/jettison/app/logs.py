@@ -42,6 +42,9 @@ def show_log(*, verbose: bool = False, quiet: bool = False, live: bool = False) 
     LOG.handlers = [each for each in LOG.handlers if not isinstance(each, _ToStderr)]
     LOG.addHandler(_ToStderr())
     LOG.setLevel(level)
+    if not verbose and not logging.root.handlers:
+        # py4j logs tracebacks by the root logger, which would then begin to show all, and our own lines twice
+        logging.root.addHandler(logging.NullHandler())
 
 
 @contextmanager

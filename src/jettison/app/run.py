@@ -68,7 +68,7 @@ def run(
     read, graph = load_spec(spec)
     places = read_places(read, graph)
     find_modules_here()
-    session = _session(graph, cores, kafka=places.use_kafka)
+    session = spark_session(graph, cores, kafka=places.use_kafka)
     from jettison.spark.run.from_spec import start_spec
 
     try:
@@ -89,7 +89,7 @@ def run(
             session.stop()
 
 
-def _session(graph: Graph, cores: int | None, *, kafka: bool) -> Any:
+def spark_session(graph: Graph, cores: int | None, *, kafka: bool) -> Any:
     """A Spark session on this machine, with the jars that the network needs."""
     with step("starting Spark"):
         from jettison.spark.run.session import local_session
@@ -106,7 +106,7 @@ def _session(graph: Graph, cores: int | None, *, kafka: bool) -> Any:
 
 
 def demo(
-    seconds: Annotated[float, typer.Option(help="How many seconds each of the three runs lasts.")] = 12.0,
+    seconds: Annotated[float, typer.Option(help="How many seconds each of the four runs lasts.")] = 12.0,
     quick: Annotated[bool, typer.Option("--quick", help="The short form, for tests.")] = False,
     kafka: Annotated[
         bool, typer.Option("--kafka", help="Read the trips from a Kafka broker that is started on this machine.")
@@ -117,7 +117,7 @@ def demo(
     verbose: Verbose = False,
     quiet: Quiet = False,
 ) -> None:
-    """Run a burst against a small network three times: nothing shed, shed by chance, shed by value.
+    """Run an overload against a small network in four ways: nothing shed, batches capped, shed by chance, by value.
 
     It measures this machine first, and takes about two minutes.
 

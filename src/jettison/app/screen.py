@@ -71,6 +71,17 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
+def figure(value: Any) -> str:
+    """A metric for reading: a number, a name, or a list of them.
+
+    >>> figure(0.25), figure("TM2"), figure(["TDSnk1.1", "TDSnk1.2"]), figure([1.23456, 2])
+    ('0.25', 'TM2', 'TDSnk1.1, TDSnk1.2', '1.235, 2')
+    """
+    if isinstance(value, list | tuple):
+        return ", ".join(map(figure, value)) or "none"
+    return value if isinstance(value, str) else number(value)
+
+
 def kept(plan: Plan) -> Mapping[str, str]:
     """What each drop of a plan lets through, by arc. Window drops that let all pass are left out."""
     return {arc: f"{percent(drop.keep)}{drop.named}" for arc, drop in plan.drops.items() if drop.keep < 1.0}

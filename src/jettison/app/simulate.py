@@ -77,7 +77,7 @@ def simulate(
     check_seconds("--for", seconds)
     read, graph = load_spec(spec)
     profile, known = needed_profile(spec, read, graph)
-    rates = _rates(spec, read, graph, known, rate or ())
+    rates = given_or_known_rates(spec, read, graph, known, rate or ())
     settings = read_settings(read, headroom, shedding=not no_shedding, shedder=shedder)
     if folder is not None:
         make_folder(folder)
@@ -125,7 +125,9 @@ def _nodes_settings(settings: Settings, scheduler: str | None, mode: str | None)
     )
 
 
-def _rates(path: Path, spec: Spec, graph: Graph, known: Mapping[str, float], given: Iterable[str]) -> dict[str, Rate]:
+def given_or_known_rates(
+    path: Path, spec: Spec, graph: Graph, known: Mapping[str, float], given: Iterable[str]
+) -> dict[str, Rate]:
     """What is given on the command line, else the rate of the file's generator, else the profile's."""
     constant = given_rates("--rate", given, graph)
     rates: dict[str, Rate] = {}

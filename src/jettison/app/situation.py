@@ -31,6 +31,7 @@ from jettison.plan.windows.group_gaps import named_groups
 from jettison.spec.network_file import Spec, read_spec
 from jettison.spec.profile_section import read_profile
 from jettison.spec.run_options import RunSpec
+from jettison.spec.xml.reader import is_query_folder
 from jettison.statistics.profile import Profile
 
 
@@ -87,8 +88,11 @@ def find_modules_here() -> None:
 
 def load_spec(path: Path) -> tuple[Spec, Graph]:
     """A specification file and its network, checked."""
-    if not isfile(path):
-        raise typer.BadParameter(f"SPEC is {str(path)!r}: there is no such file. Give a network in a YAML file.")
+    if not isfile(path) and not is_query_folder(path):
+        raise typer.BadParameter(
+            f"SPEC is {str(path)!r}: there is no such file. Give a network in YAML or XML, or a folder that has only "
+            f"query files (.xml)."
+        )
     spec = read_spec(path)
     return spec, spec.graph()
 
@@ -109,7 +113,7 @@ def read_settings(spec: Spec, headroom: float | None, *, shedding: bool = True, 
     trigger_ms = Trigger.of(run.trigger).interval_ms
     share = run.shedding.headroom if headroom is None else headroom
     with wrong_argument():  # what the file says is checked when it is read
-        return Settings(trigger_ms, share, shedding, shedder=shedder or run.shedding.shedder)
+        return Settings(trigger_ms, share, shedding, shedder=shedder or run.shedding.planner())
 
 
 def placed_situation(path: Path, given: Iterable[str], headroom: float | None) -> NodesSituation | None:

@@ -38,13 +38,15 @@ from jettison.plan.refine.schedules import closed
 from jettison.plan.refine.staleness import Fresh, stale_limits, when_planned
 from jettison.plan.refine.unread import Unread
 from jettison.plan.shedders.asked import AskedShedder
-from jettison.plan.shedders.registry import shedder_named
+from jettison.plan.shedders.choice import Choice
+from jettison.plan.shedders.registry import shedder_for
 from jettison.plan.shedders.rest import Rest
 from jettison.plan.windows.group_gaps import named_groups
 from jettison.statistics.costs import CostModel
 from jettison.statistics.groups import GroupSizes
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample, GroupSample
+from jettison.statistics.sic import SicWindow, check_stw, default_stw_ms
 
 
 class Controller:
@@ -68,8 +70,8 @@ class Controller:
             (source.name for source in graph.sources), settings.trigger_ms, by_clock=settings.learn
         )
         rest = Rest(len(graph.operators), settings.trigger_ms, clock if settings.learn else None)
-        given = settings.shedder
-        self._shedder = AskedShedder(shedder_named(given, rest) if isinstance(given, str) else given)
+        shedder, self._choice = shedder_for(settings.shedder, graph, rest)
+        self._shedder = AskedShedder(shedder)
         self._in_force = PlanInForce(profile)
         self._groups = GroupSizes()
         self._covered = CoveredTime(graph)
@@ -77,6 +79,9 @@ class Controller:
         self._named = named_groups(graph)
         self._trust = Trust(graph)
         self._agreed: Mapping[str, float] = {}
+        self._sic = SicWindow(graph, source_time_window_ms(graph, settings))
+        self._followed: BatchSample | None = None
+        self.follows_sic = True
         self._now_ms = 0.0
         self._stale_limits = when_planned(stale_limits(graph), settings.budget_us / 1e6)
         self._prepare()
@@ -109,6 +114,11 @@ class Controller:
         return self._shedder.shedder
 
     @property
+    def choice(self) -> Choice | None:
+        """Which shedder "auto" has taken, and why; None where the user has chosen."""
+        return self._choice
+
+    @property
     def plan(self) -> Plan:
         """The plan in force."""
         return self._in_force.plan
@@ -132,6 +142,11 @@ class Controller:
     def fates(self) -> Mapping[str, Fate]:
         """Which windows are kept, by aggregate: what has been decided so far."""
         return self._in_force.fates
+
+    @property
+    def sic(self) -> SicWindow:
+        """How much source information is in every output, over the source time window."""
+        return self._sic
 
     @property
     def stale_limits(self) -> Mapping[str, float]:
@@ -246,8 +261,24 @@ class Controller:
             self._in_force.plan = self._in_force.own = plan
             self._rates.restore(memory)
 
+    def restore_sic(self, window: SicWindow) -> None:
+        """Go on with what an earlier run has lost of late."""
+        self._sic = window
+        self._shedder.follow_sic(window)
+
+    def follow(self, sample: BatchSample) -> None:
+        """Take a batch that has run into the SIC of outputs. `record` does it for whoever does not need it earlier."""
+        self._followed = sample
+        if not self.follows_sic:
+            return
+        plan = self._in_force.plan if self._settings.obeyed else Plan()
+        self._sic = self._sic.after(sample, [arc for arc in plan.drops if plan.closes(arc)])
+        self._shedder.follow_sic(self._sic)
+
     def record(self, sample: BatchSample) -> None:
         """Learn from a batch that has run, and let the shedder prepare for the next."""
+        if self._followed is not sample:
+            self.follow(sample)
         obeyed = self._in_force.plan if self._settings.obeyed else Plan()
         self._learned.groups(self._groups, obeyed, sample)
         keeps = self._learned.kept_shares(obeyed, sample)
@@ -294,3 +325,11 @@ class Controller:
         if self._settings.shedding:
             known = self._known
             self._shedder.prepare(known.problem(known.arriving))
+
+
+def source_time_window_ms(graph: Graph, settings: Settings) -> float:
+    """How long the source time window of a run is; raises StartError where it is too short for the network."""
+    if settings.stw_ms is None:
+        return default_stw_ms(graph, settings.trigger_ms)
+    check_stw(graph, settings.stw_ms, settings.trigger_ms)
+    return settings.stw_ms

@@ -21,7 +21,7 @@ from jettison.plan.placement.ladder import LOWEST_KEEP_SHARE
 from jettison.plan.plan import Infeasible, Plan
 from jettison.plan.predictions import claimed, everything, not_enough, nothing_shed, over_budget_us
 from jettison.plan.problem import Problem
-from jettison.plan.reasons import NOT_BELIEVED
+from jettison.plan.reasons import NOT_BELIEVED, with_below_minimum
 from jettison.plan.refine.context import Context
 from jettison.plan.refine.floor_repair import hold_floors
 from jettison.plan.refine.probing import most_without_closing
@@ -89,7 +89,7 @@ class PlanRequest:
 
     def _planned(self, rows: Mapping[str, float], more_us: float) -> Decided:
         """The plan for so many tuples, whatever they are: a batch, or what one interval brings."""
-        problem, settings = self.known.problem(rows), self.known.settings
+        problem, settings = replace(self.known.problem(rows), paused=self.in_force.paused), self.known.settings
         judgement = self.known.judge(self.detector, problem, self.queues)
         needed_us = judgement.excess_us
         if self.held or not settings.shedding or not judgement.overloaded or needed_us <= 0:
@@ -100,7 +100,10 @@ class PlanRequest:
         allowed = self.known.allowance(problem.coefficients)
         needed_us -= allowed.budget_us - settings.budget_us
         if needed_us <= 0:
-            return self._nothing(problem, allowed.reason or judgement.reason, allowed.infeasible)
+            reason = allowed.reason or judgement.reason
+            if self.shedder.every_batch:  # what is allowed to take longer may still be late
+                return replace(self._beside_budget(problem, reason), infeasible=allowed.infeasible)
+            return self._nothing(problem, reason, allowed.infeasible)
         fresh = self.context.fresh
         if fresh is not None:
             fresh = within_floors(self.known.graph, rows, fresh, self.context.read_shares)
@@ -137,7 +140,7 @@ class PlanRequest:
         problem = asked.left
         found, stays = self._answer(problem)
         if isinstance(found, Plan):
-            return Decided(replace(found, reason=reason), asked, stays=stays)
+            return Decided(replace(found, reason=with_below_minimum(reason, found)), asked, stays=stays)
         eased = hold_floors(problem, self._trickle(problem, found.best))
         plans = [eased, *lesser_plans(problem, self.shedder, max(found.best.saves_us, eased.saves_us))]
         best = most_worthwhile(problem, plans)
@@ -173,7 +176,7 @@ class PlanRequest:
         same = claimed(problem, self.in_force.drops, self.in_force.reason)
         asked_us = self._gradual(same.saves_us, needed_us)
         if asked_us == same.saves_us:
-            return replace(same, row=self.in_force.row), True
+            return replace(same, row=self.in_force.row, below_minimum=self.in_force.below_minimum), True
         return self.shedder.plan(problem.with_budget(problem.load_us - asked_us)), False
 
     def _gradual(self, saved_us: float, needed_us: float) -> float:

@@ -15,7 +15,8 @@ class Settings:
 
     `shedder` is who plans: a name of `plan.shedders.registry`, or an object of the user's own. Without `learn` costs
     stay as they are given, and plans depend on rows and the order of batches alone, not on the clock (`control.pace`).
-    Plans that are not `obeyed` are those of a dry run: batches are measured with nothing dropped.
+    Plans that are not `obeyed` are those of a dry run: batches are measured with nothing dropped. `stw_ms` is the
+    length of the source time window, over which the SIC of outputs is followed; None leaves it to the network.
     """
 
     trigger_ms: float
@@ -26,6 +27,7 @@ class Settings:
     shedder: str | Shedder = SEMANTIC
     learn: bool = True
     obeyed: bool = True
+    stw_ms: float | None = None
 
     def __post_init__(self) -> None:
         if not self.trigger_ms > 0:

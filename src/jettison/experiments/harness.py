@@ -19,7 +19,8 @@ Say = Callable[[str], None]
 class Result:
     """What an experiment found.
 
-    `checks` states claims that can fail; `rows` is the table behind them, a mapping per row; `draw` makes the picture
+    `metrics` are numbers, and names or lists where names or several numbers are the answer; `checks` states claims that
+    can fail; `rows` is the table behind them, a mapping per row; `draw` makes the picture
     on a Matplotlib figure.
 
     >>> Result("demo", {"ratio": 1.2}, {"ratio is at least 1": True}).to_json()
@@ -27,7 +28,7 @@ class Result:
     """
 
     name: str
-    metrics: Mapping[str, float]
+    metrics: Mapping[str, Any]
     checks: Mapping[str, bool]
     rows: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
     draw: Callable[[Any], None] | None = field(default=None, repr=False)
@@ -101,6 +102,15 @@ EXPERIMENTS = (
     Experiment(
         "stale", "overloads.stale", "ours", "after a stall: how soon results are fresh again, old data going first"
     ),
+    Experiment(
+        "policies", "policies.policies", "ours", "every shedder in one overload: worth, fairness, age, promises"
+    ),
+    Experiment(
+        "qod-spark",
+        "quality.on_spark",
+        "Stream Economics 5.5",
+        "priorities and minimum accuracies on Kafka, as load rises beyond capacity",
+    ),
     Experiment("parity", "overloads.parity", "ours", "one scenario in the simulator and on Spark"),
     Experiment("planning", "speed.planning", "thesis 3.5", "road map, look-up and control tick on a large network"),
     Experiment(
@@ -146,6 +156,18 @@ EXPERIMENTS = (
     ),
     Experiment("las-shift", "las.shift", "LAS 3.1", "simulation: costs are swapped in mid-stream and learned again"),
     Experiment("sketch", "las.sketch", "LAS 3.1", "updates and look-ups of the cost sketch beside Apache DataSketches"),
+    Experiment(
+        "fair-gap", "fair.fair_gap", "DISSP 5.3", "planning: lowest SIC by the seed's algorithm over exact shares"
+    ),
+    Experiment(
+        "fairness", "fair.fairness", "DISSP 5", "20 queries at twice the capacity: SIC by fair, random and the road map"
+    ),
+    Experiment("fair-speed", "fair.fair_speed", "DISSP 5.3", "planning: one fair decision for 1,000 queries"),
+    Experiment(
+        "fair-global", "fair.fair_global", "DISSP 4.3", "simulation: fairness over many nodes, by what they know"
+    ),
+    Experiment("sic-truth", "fair.sic_truth", "DISSP 4.2", "SIC against the accuracy of results, 10 to 100 % kept"),
+    Experiment("sic-overhead", "fair.sic_overhead", "DISSP 4.1", "throughput with SIC over without, nothing shed"),
     Experiment("table-5-1", "nodes.table_5_1", "thesis 5.1", "planning: two nodes, plans 0 to 4 and the optimum"),
     Experiment("table-5-4", "nodes.table_5_4", "thesis 5.5", "planning: three feasible input tables, row by row"),
     Experiment(
@@ -159,6 +181,21 @@ EXPERIMENTS = (
     Experiment("per-tick", "nodes.per_tick", "ours", "planning: the program of every tick against plans in advance"),
     Experiment(
         "distributed", "nodes.distributed", "ours", "simulation: nodes coordinated and by themselves, with losses"
+    ),
+    Experiment(
+        "qod-scenario-1",
+        "quality.scenario_1",
+        "Stream Economics 5.5",
+        "simulation: equal priorities, a machine is added, load rises: shed first, then move",
+    ),
+    Experiment(
+        "qod-scenario-2",
+        "quality.scenario_2",
+        "Stream Economics 5.6",
+        "simulation: two applications of different priorities on two machines",
+    ),
+    Experiment(
+        "qod-scale", "quality.scale", "Stream Economics 5.9", "planning: time of a cycle over tasks and machines"
     ),
     Experiment(
         "recovery", "lasting.recovery", "ours", "killed a hundred times: nothing lost, doubled or wrong, plans alike"

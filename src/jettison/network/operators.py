@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -295,6 +296,11 @@ class Map:
             raise NetworkError(f"{element}: {self.function!r} is not of the form 'module:function'.")
         if not isinstance(self.function, str) and not callable(self.function):
             raise NetworkError(f"{element}: {self.function!r} cannot be called.")
+        if not isinstance(self.function, str) and not _takes_one(self.function):
+            raise NetworkError(
+                f"{element}: the function takes {inspect.signature(self.function)}: it is called with one argument, "
+                f"{'rows' if self.rows is True else 'a row'}."
+            )
         if not self.key:
             raise NetworkError(f"{element}: name at least one column in `key`: what its cost may depend on.")
         if len({column.lower() for column in self.key}) < len(self.key):
@@ -311,7 +317,7 @@ class Map:
 
 @dataclass(frozen=True)
 class Output:
-    """Where results leave, with what they are worth. `quality=True` adds `_kept` and `_batch` to every row."""
+    """Where results leave, with what they are worth. `quality=True` adds `_kept`, `_batch` and `_sic`."""
 
     name: str
     inputs: tuple[str, ...]
@@ -355,6 +361,23 @@ def computed(operator: Operator) -> tuple[Expression, ...]:
     if isinstance(operator, WithColumns):
         return tuple(expression for _, expression in operator.columns)
     return operator.expressions if isinstance(operator, Select) else ()
+
+
+def _takes_one(function: Callable[..., Any]) -> bool:
+    """Whether a function can be called with one argument, as far as that is known.
+
+    >>> _takes_one(len), _takes_one(lambda row, more: row), _takes_one(lambda row, more=1: row)
+    (True, False, True)
+    """
+    try:
+        signature = inspect.signature(function)
+    except (ValueError, TypeError):  # of some functions in C nothing is known
+        return True
+    try:
+        signature.bind(None)
+    except TypeError:
+        return False
+    return True
 
 
 def _check_aggregates(element: str, aggregates: tuple[tuple[str, str | Own], ...], columns: tuple[str, ...]) -> None:

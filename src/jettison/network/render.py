@@ -26,6 +26,7 @@ from jettison.network.operators import (
     WithColumns,
     kind_of,
 )
+from jettison.network.qos import QoS
 from jettison.network.windows.count_windows import CountSpec, rows_text
 
 Notes = Mapping[str, str]
@@ -66,10 +67,29 @@ def describe(operator: Operator) -> str:
         if isinstance(operator, Map):
             detail += f" by {', '.join(operator.key)}: {as_ddl(operator.schema)}"
     else:
-        words = [] if operator.qos.priority == 1 else [f"priority {operator.qos.priority:g}"]
-        words += [f"min_accuracy {operator.qos.min_accuracy:g}"] if operator.qos.min_accuracy > 0 else []
-        detail = ", ".join(words)
+        detail = ", ".join(_worth(operator.qos))
     return _line(f"{kind} {detail}")
+
+
+def _worth(qos: QoS) -> list[str]:
+    """What an output asks for that is not the usual, in the words of `QoS`.
+
+    >>> _worth(QoS(((100, 1), (50, 0.8), (0, 0)), priority=5, stale="1 minute"))
+    ['priority 5', 'loss 100 % 1, 50 % 0.8, 0 % 0', 'stale 1 minute']
+    """
+    usual = QoS()
+    words = [] if qos.priority == usual.priority else [f"priority {qos.priority:g}"]
+    words += [f"min_accuracy {qos.min_accuracy:g}"] if qos.min_accuracy > 0 else []
+    if qos.value is not None:
+        words.append(f"value of {qos.value.column}")
+    elif qos.loss != usual.loss:
+        words.append("loss " + ", ".join(f"{percent:g} % {utility:g}" for percent, utility in qos.loss))
+    if qos.latency:
+        words.append("latency " + ", ".join(f"{age:g} s {utility:g}" for age, utility in qos.latency))
+    words += [f"on_loss {qos.on_loss}"] if qos.on_loss != usual.on_loss else []
+    words += [f"gaps by {', '.join(qos.gaps)}"] if qos.gaps is not None else []
+    given = {"stale": qos.stale, "gap": qos.gap, "latency_goal": qos.latency_goal}
+    return [*words, *(f"{name} {value}" for name, value in given.items() if value is not None)]
 
 
 def _windows(aggregate: Aggregate | CountAggregate) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 GROUPS: Mapping[str, tuple[str, str]] = {
-    **dict.fromkeys(("headroom", "shedder", "catch_up", "stale"), ("shedding", "Shedding")),
+    **dict.fromkeys(("headroom", "shedder", "catch_up", "stale", "stw"), ("shedding", "Shedding")),
     **dict.fromkeys(("profile", "learn", "shared"), ("costs", "Costs")),
     "retention": ("checkpoint", "Checkpoint"),
 }

@@ -29,8 +29,9 @@ class Shedding:
         "on"; "off" measures and reports, but drops nothing; "dry-run" also plans: log, ledger, report and metrics say
         what would have been dropped.
     shedder
-        Who plans: "semantic" (by value where outputs are valued), "random", "exact", a rule of admission control such
-        as "input-random", or an object with a method `plan(problem)`.
+        Who plans: "semantic" (by value where outputs are valued), "random", "exact", "las" (by what tuples cost in
+        operators that are timed; with options `jt.Las(...)`), a rule of admission control such as "input-random", or an
+        object with a method `plan(problem)`.
     headroom
         The share of the trigger that a batch may take. Their product is the budget of a batch: nothing is shed while
         batches fit into it.
@@ -40,9 +41,12 @@ class Shedding:
     stale
         The age, such as "1 minute", from which on rows are worth nothing: in an overload they are dropped first. For
         outputs whose QoS does not say.
+    stw
+        The source time window, such as "10 seconds": the SIC of an output is of what its sources brought in it. By
+        default longer than the longest window plus its delay, and ten triggers at least.
 
     >>> Shedding(headroom=0.8)
-    Shedding(mode='on', shedder='semantic', headroom=0.8, catch_up='shed', stale=None)
+    Shedding(mode='on', shedder='semantic', headroom=0.8, catch_up='shed', stale=None, stw=None)
     >>> Shedding("dryrun")
     Traceback (most recent call last):
     jettison.errors.StartError: jt.Shedding: mode is 'dryrun' (did you mean 'dry-run'?): use 'on', 'off' or 'dry-run'.
@@ -53,6 +57,7 @@ class Shedding:
     headroom: float = 0.9
     catch_up: str = SHED
     stale: str | None = None
+    stw: str | None = None
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
@@ -74,7 +79,13 @@ class Shedding:
             )
         check_catch_up(self.catch_up)
         if self.stale is not None:
-            _check_age(self.stale)
+            _duration_ms("stale", self.stale, "1 minute")
+        _ = self.stw_ms
+
+    @property
+    def stw_ms(self) -> float | None:
+        """The source time window in milliseconds; None where the network decides."""
+        return None if self.stw is None else _duration_ms("stw", self.stw, "10 seconds")
 
     @classmethod
     def of(cls, given: object) -> Shedding:
@@ -109,10 +120,10 @@ class Shedding:
 _USE = "use 'on', 'off' or 'dry-run'"
 
 
-def _check_age(stale: object) -> None:
-    if not isinstance(stale, str):
-        raise StartError(f"jt.Shedding: stale is {stale!r}: write a duration, such as '1 minute'.")
+def _duration_ms(name: str, given: object, example: str) -> float:
+    if not isinstance(given, str):
+        raise StartError(f"jt.Shedding: {name} is {given!r}: write a duration, such as {example!r}.")
     try:
-        duration_ms(stale, "jt.Shedding: stale")
+        return duration_ms(given, f"jt.Shedding: {name}")
     except NetworkError as error:
         raise StartError(str(error)) from None

@@ -17,9 +17,10 @@ from jettison.plan.drops.cost_bound import CostBound
 from jettison.plan.drops.kind import Drop, PassShare, pass_shares
 from jettison.plan.drops.latency_rule import LatencyRule
 from jettison.plan.drops.semantic import Semantic
-from jettison.plan.floors import below_floor, floors
+from jettison.plan.floors import below_floor, floor_at, floors
 from jettison.plan.placement.key_checks import check_keys
 from jettison.plan.placement.locations import drop_arcs
+from jettison.plan.placement.nested_buckets import check_buckets
 from jettison.plan.placement.strata import estimates_below
 from jettison.plan.plan import Plan
 from jettison.plan.problem import Problem
@@ -184,6 +185,7 @@ def certify(problem: Problem, plan: Plan, *, within_budget: bool = True, beside:
       or one that gives something back on purpose (a probe, a schedule that expires, drops by value not trusted);
     - no drop takes an output below its floor, stale and unread tuples included;
     - drops by key keep the same keys on both sides of a join, and say what is left of keys above them;
+    - drops by bucket say what those above them leave, and stand above no join of streams and no estimate;
     - no more windows go than their gaps allow, those of named groups included, and all drops agree about them;
     - delivered shares, what they are worth, utility and savings are as claimed.
     """
@@ -200,6 +202,7 @@ def certify(problem: Problem, plan: Plan, *, within_budget: bool = True, beside:
             raise PlanError(f"a drop stands on arc {arc!r}; allowed are inputs and splits: {', '.join(allowed)}.")
         _check_judged(problem, plan, arc)
     check_keys(problem, plan)
+    check_buckets(problem.graph, problem.profile, problem.rows, plan.drops)
     check_fates(problem.graph, plan)
     _check_floors(problem, plan, beside)
     slack_us = _TOLERANCE * max(1.0, problem.load_us)
@@ -231,6 +234,12 @@ def _check_cost_bound(problem: Problem, arc: str, drop: CostBound) -> None:
     if operator.key != drop.columns:
         key = ", ".join(operator.key)
         raise PlanError(f"the drop on arc {arc!r} judges by {', '.join(drop.columns)}; map {drop.operator!r} by {key}.")
+    floor = floor_at(problem.graph, arc)
+    if isinstance(drop.rule, LatencyRule) and drop.rule.least_keep < floor - _TOLERANCE:
+        raise PlanError(
+            f"the drop by cost on arc {arc!r} lets at least {drop.rule.least_keep:g} of its tuples in, and an output "
+            f"below it has a floor of {floor:g}."
+        )
 
 
 def _check_judged(problem: Problem, plan: Plan, arc: str) -> None:

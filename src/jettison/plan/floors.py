@@ -91,9 +91,10 @@ def least_read_share(graph: Graph, source: str, rows: float, skipped: float = 0.
 def below_floor(
     graph: Graph, rows: Mapping[str, float], plan: Plan, besides: Mapping[str, float] | None = None
 ) -> dict[str, float]:
-    """The outputs whose floor a plan breaks, with the accuracy that they have."""
+    """The outputs whose floor a plan breaks without saying so (`Plan.below_minimum`), with their accuracy."""
     wanted = floors(graph)
     if not wanted:
         return {}
     got = plan_accuracies(graph, rows, plan, besides)
-    return {name: got[name] for name, floor in wanted.items() if got[name] < floor - TOLERANCE}
+    allowed = plan.below_minimum
+    return {name: got[name] for name, floor in wanted.items() if name not in allowed and got[name] < floor - TOLERANCE}

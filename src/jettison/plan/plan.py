@@ -13,10 +13,19 @@ from jettison.errors import PlanError
 from jettison.plan.drops.kind import Drop, from_content, to_content
 from jettison.plan.drops.window import Fate, Window
 
-_INSIDE = {"drops": "drops", "delivered": "shares", "worth": "shares", "stale": "times in seconds"}
+_INSIDE = {
+    "drops": "drops",
+    "delivered": "shares",
+    "worth": "shares",
+    "stale": "times in seconds",
+    "below_minimum": "'paused' or 'degraded'",
+}
 _ROUNDING = 1e-6
 _WHOLE = 1.0 + _ROUNDING
-_BESIDE = ("reason", "row", "delivered", "utility", "saves_us", "worth", "stale")
+_BESIDE = ("reason", "row", "delivered", "utility", "saves_us", "worth", "stale", "below_minimum")
+
+PAUSED, DEGRADED = "paused", "degraded"
+"""Why an output may be below its minimum accuracy: it makes room for the minima of others, or all are below alike."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +36,8 @@ class Plan:
     share of each output's rows that is expected to arrive, `worth` the share of what they are worth, where that is
     another, `utility` the sum of priority x utility over the outputs, `saves_us` the work that the drops save. `stale`
     says, by arc, the event time in seconds since 1970 before which rows are worth nothing any more: they go first,
-    whatever the drops.
+    whatever the drops. `below_minimum` names outputs that the plan takes below their minimum accuracy on purpose:
+    they are "paused" or "degraded". No other output may be below its own.
 
     >>> from jettison.plan.drops.random import Random
     >>> Plan({"trips": Random(0.5)}, reason="overload", row=3).to_json()
@@ -45,9 +55,10 @@ class Plan:
     saves_us: float = 0.0
     worth: Mapping[str, float] = field(default_factory=dict)
     stale: Mapping[str, float] = field(default_factory=dict)
+    below_minimum: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in ("drops", "delivered", "worth", "stale"):
+        for name in ("drops", "delivered", "worth", "stale", "below_minimum"):
             given: object = getattr(self, name)
             if type(given) is not dict and not isinstance(given, Mapping):
                 raise PlanError(f"plan: {name} are {given!r}: give a mapping from names to {_INSIDE[name]}.")
@@ -60,6 +71,9 @@ class Plan:
             for output, share in shares.items():
                 if not _is_share(share):
                     raise PlanError(f"plan: {name} of output {output!r} is {share!r}: give a share from 0 to 1.")
+        for output, how in self.below_minimum.items():
+            if how not in (PAUSED, DEGRADED):
+                raise PlanError(f"plan: output {output!r} is {how!r}: say {PAUSED!r} or {DEGRADED!r}.")
         for name, number in (("row", self.row), ("utility", self.utility), ("saves_us", self.saves_us)):
             if not _is_number(number) or not math.isfinite(number):
                 raise PlanError(f"plan: {name} is {number!r}: give a finite number.")
@@ -81,6 +95,11 @@ class Plan:
         }
 
     @property
+    def paused(self) -> frozenset[str]:
+        """The outputs that get nothing, so that there is room for the minima of others."""
+        return frozenset(name for name, how in self.below_minimum.items() if how == PAUSED)
+
+    @property
     def sheds(self) -> bool:
         """Whether anything is dropped."""
         return bool(self.drops or self.stale)
@@ -98,7 +117,8 @@ class Plan:
         }
         if self.delivered or self.utility or self.saves_us:
             content |= {"delivered": dict(self.delivered), "utility": self.utility, "saves_us": self.saves_us}
-        content |= {name: dict(given) for name, given in (("worth", self.worth), ("stale", self.stale)) if given}
+        beside = (("worth", self.worth), ("stale", self.stale), ("below_minimum", self.below_minimum))
+        content |= {name: dict(given) for name, given in beside if given}
         return content
 
     def to_json(self) -> str:

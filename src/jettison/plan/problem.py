@@ -19,7 +19,8 @@ from jettison.statistics.spread import Spread, flows_by_value
 class Problem:
     """`rows` enter at each source; processing them may take `budget_us`, fixed parts and reading included.
 
-    `now_ms` is when that begins, in milliseconds since 1970, where it is known.
+    `now_ms` is when that begins, in milliseconds since 1970, where it is known. `paused` are outputs that the plan in
+    force pauses.
     """
 
     graph: Graph
@@ -27,6 +28,7 @@ class Problem:
     rows: Mapping[str, float]
     budget_us: float
     now_ms: float = 0.0
+    paused: frozenset[str] = frozenset()
 
     def with_budget(self, budget_us: float) -> Problem:
         """The same question with another budget."""
@@ -83,8 +85,9 @@ class Shedder(Protocol):
     `plan` answers with drops that bring the work within the problem's budget, or says that none do (`Infeasible`). It
     may be asked several times for one batch. What a plan delivers and saves is filled in where it is left out.
 
-    Two more methods are called where a shedder has them: `observe(sample)` after every batch, with what was measured;
-    and `prepare(problem)` at the start and after every batch, with what one interval brings at the costs as they are
+    More methods are called where a shedder has them: `observe(sample)` after every batch, with what was measured;
+    `follow_sic(window)` before that, with the SIC that outputs have had of late (`statistics.sic.SicWindow`); and
+    `prepare(problem)` at the start and after every batch, with what one interval brings at the costs as they are
     known now: the time to build tables, so that `plan` is quick.
     """
 

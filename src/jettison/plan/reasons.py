@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jettison.plan.drops.window import Window
-from jettison.plan.plan import Plan
+from jettison.plan.plan import DEGRADED, PAUSED, Plan
 
 WINDOWS_EARLIER = "windows decided earlier"
 """The fate of a window never changes: rows of windows that an earlier plan dropped go while no new ones are dropped."""
@@ -97,6 +97,20 @@ def with_windows_decided_earlier(reason: str) -> str:
     'overload; busy: what was decided by other rules runs out first'
     """
     return f"{WINDOWS_EARLIER} (now: {reason})" if kind_of_reason(reason) in _NOTHING_TO_SHED else reason
+
+
+def with_below_minimum(reason: str, plan: Plan) -> str:
+    """The reason of a plan that takes outputs below their minimum accuracy, which it names.
+
+    >>> with_below_minimum("overload", Plan(below_minimum={"map": "paused"}))
+    'overload; paused, so that the minima of others fit: map'
+    """
+    named = {how: [name for name, each in plan.below_minimum.items() if each == how] for how in (PAUSED, DEGRADED)}
+    if named[PAUSED]:
+        reason += f"; paused, so that the minima of others fit: {', '.join(named[PAUSED])}"
+    if named[DEGRADED]:
+        reason += f"; below their minimum alike, as not all minima fit: {', '.join(named[DEGRADED])}"
+    return reason
 
 
 def kind_of_reason(reason: str) -> str:

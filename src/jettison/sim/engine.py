@@ -24,7 +24,7 @@ from jettison.sim.round_robin import RoundRobin
 from jettison.sim.scheduler import Scheduler
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import LATENCY_QUANTILES
-from jettison.statistics.worth import timely_share
+from jettison.statistics.worth import DEADLINE_TRIGGERS, timely_share
 from jettison.synthetic.rates import Rate
 
 SCHEDULERS: Mapping[str, Callable[[Machine, Controller], Scheduler]] = {"batch": MicroBatch, "round-robin": RoundRobin}
@@ -170,6 +170,7 @@ def _result(
             output.qos.utility(worth * timely_share(output.qos, ages_ms, math.inf)),
             {} if late is None else dict(zip(LATENCIES, late, strict=True)),
             tuple(zip(rows.tolist(), gone.tolist(), strict=True)),
+            worth * timely_share(output.qos, ages_ms, DEADLINE_TRIGGERS * running.controller.settings.trigger_ms),
         )
     taken = {name: sum(account.taken[arc] for arc in graph.arcs_into(name)) for name in account.gave}
     return SimResult(
@@ -186,4 +187,5 @@ def _result(
         sum(output.qos.priority * outputs[output.name].utility for output in graph.outputs),
         infeasible,
         running.controller.uncertified,
+        running.controller.sic.all(),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from jettison.plan.plan import Plan
@@ -59,7 +59,8 @@ class OutputResult:
     `rows` came out; `lost_rows` would have, had they not been shed. What still waits counts as neither. `cells` splits
     both by value: (rows, lost rows) of each cell. `worth_share` is the share delivered of what the rows are worth,
     that of rows where none is worth more than another; `utility` is that of the worth delivered, late rows counted
-    with what the latency graph leaves of them.
+    with what the latency graph leaves of them. `in_time_share` is the share of the worth that came in time: by the
+    latency graph, else within three triggers (`statistics.worth`).
     """
 
     rows: float
@@ -68,6 +69,7 @@ class OutputResult:
     utility: float
     latency_ms: Latency
     cells: tuple[tuple[float, float], ...]
+    in_time_share: float = 1.0
 
     @property
     def delivered_share(self) -> float:
@@ -89,7 +91,8 @@ class SimResult:
     """A whole run. `shed` and `queued` are by arc, `filtered` by operator: rows in less rows out.
 
     `utility` is the sum of priority x utility over the outputs, at the shares delivered over the whole run, and
-    `infeasible` says why plans did not fit, if some did not; `uncertified` plans were replaced by safe ones.
+    `infeasible` says why plans did not fit, if some did not; `uncertified` plans were replaced by safe ones. `sic` is
+    the source information content of every output at the end, the lowest first.
     """
 
     network: str
@@ -105,6 +108,7 @@ class SimResult:
     utility: float
     infeasible: str | None
     uncertified: int = 0
+    sic: Mapping[str, float] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -121,6 +125,7 @@ class SimResult:
             "utility": self.utility,
             "infeasible": self.infeasible,
             "uncertified": self.uncertified,
+            "sic": dict(self.sic),
             "batches": [batch.to_dict() for batch in self.batches],
         }
 

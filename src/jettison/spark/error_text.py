@@ -13,6 +13,11 @@ _CAUSE = "Caused by: "
 _FULL = ("No space left on device", "Disk quota exceeded")
 _NOT_OWN = ("concurrent", "jettison", "py4j", "pyspark", "threading")
 _TRACEBACK = "Traceback (most recent call last):"
+_WORKER_GONE = "Python worker exited unexpectedly"
+_WORKER_ENDED = (
+    "a Python worker has died, or was ended: it ran out of memory, crashed in compiled code, or a function of a map "
+    "did not come back within twice its `limit`. What the worker wrote to stderr says where it was."
+)
 
 
 def reason_of(error: BaseException) -> str:
@@ -29,7 +34,11 @@ def reason_of(error: BaseException) -> str:
     'org.apache.spark.SparkException: Task failed (java.io.IOException: disk full)'
     >>> reason_of(OSError("no space left"))
     'no space left'
+    >>> reason_of(ValueError("Python worker exited unexpectedly (crashed). Consider ...")).partition(":")[0]
+    'a Python worker has died, or was ended'
     """
+    if _WORKER_GONE in str(error):
+        return _WORKER_ENDED
     lines = [line.rstrip() for line in str(error).splitlines() if line.strip()]
     tracebacks = [number for number, line in enumerate(lines) if line.endswith(_TRACEBACK)]
     if tracebacks:

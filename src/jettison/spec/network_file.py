@@ -1,4 +1,4 @@
-"""Networks in YAML files: `from_yaml` and `read_spec` read one and check it.
+"""Networks in YAML files: `from_yaml` and `read_spec` read one and check it. DISSP's files: `jettison.spec.xml`.
 
 The file has the network (`network`, `sources`, `operators`, `outputs`, and `nodes` where several run it). Where it is
 to run by itself it has a `run` section (where data comes from and goes to) and a `profile` (what a calibration
@@ -84,8 +84,8 @@ class Spec(Strict):
             Output(name, (spec.of,), _qos(name, spec.qos), spec.quality) for name, spec in self.outputs.items()
         ]
         placement = None
-        if self.nodes is not None:
-            nodes = (Node(name, spec.operators, spec.capacity) for name, spec in self.nodes.items())
+        if "nodes" in self.model_fields_set:  # a section without content names no node, and is refused
+            nodes = (Node(name, spec.operators, spec.capacity) for name, spec in (self.nodes or {}).items())
             placement = Placement(tuple(nodes))
         graph = Graph(self.network, tuple(operators), placement=placement)
         graph.check_complete()
@@ -98,13 +98,28 @@ def from_yaml(text: str, origin: str = "the YAML") -> Spec:
     if not isinstance(text, str):
         raise NetworkError(f"{origin} is {text!r}: give the text of a specification; jt.read_spec(path) reads a file.")
     try:
-        content = yaml.load(text, Loader=_Loader)
+        content = load_yaml(text)
     except yaml.YAMLError as error:
         raise NetworkError(f"{origin} is not valid YAML: {syntax_fault(error)}.") from error
     except RecursionError as error:
         raise NetworkError(f"{origin} is nested too deeply to be read: a specification has five levels.") from error
     if not isinstance(content, dict):
-        raise NetworkError(f"{origin} holds no mapping: begin with `network: name`.")
+        remedy = " jt.read_spec(path) reads a file." if isinstance(content, str) and "\n" not in text.strip() else ""
+        raise NetworkError(f"{origin} holds no mapping: begin with `network: name`.{remedy}")
+    return checked_spec(content, origin)
+
+
+def load_yaml(text: str) -> Any:
+    """YAML as people mean it; raises what its reader raises.
+
+    >>> load_yaml("{on: [zone], keep: no}")
+    {'on': ['zone'], 'keep': 'no'}
+    """
+    return yaml.load(text, Loader=_Loader)
+
+
+def checked_spec(content: dict[str, Any], origin: str) -> Spec:
+    """Plain content as a specification, every key and shape checked."""
     try:
         return Spec.model_validate(content)
     except ValidationError as error:
@@ -115,12 +130,20 @@ def from_yaml(text: str, origin: str = "the YAML") -> Spec:
 
 @checked_call("jt.read_spec")
 def read_spec(path: str | Path) -> Spec:
-    """Read a specification file."""
+    """Read a specification file: YAML, one of DISSP's query files (.xml), or a folder of those."""
+    from jettison.spec.xml.reader import is_query_folder, read_queries  # they make a Spec
+
     if not isinstance(path, str | Path):
-        raise NetworkError(f"{path!r} is no path: give that of a YAML specification.")
+        raise NetworkError(f"{path!r} is no path: give that of a specification, YAML or XML.")
     file = Path(path)
-    if not isfile(file):
-        raise NetworkError(f"there is no file {str(path)!r}: give the path of a YAML specification.")
+    is_folder = is_query_folder(file)
+    if not isfile(file) and not is_folder:
+        raise NetworkError(
+            f"there is no file {str(path)!r}: give the path of a specification in YAML or XML, or of a folder that has "
+            f"only query files (.xml)."
+        )
+    if is_folder or file.suffix.lower() == ".xml":
+        return read_queries(file)
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -23,6 +23,7 @@ from dataclasses import dataclass, fields
 from jettison.network.arc import arc_name
 from jettison.network.graph import Graph
 from jettison.network.operators import Aggregate, CountAggregate, Output, Source, StreamJoin
+from jettison.statistics.row_streams import RowStream, drop_rows, leading_to, merge_streams, take_rows
 from jettison.statistics.samples import BatchSample
 
 
@@ -59,18 +60,6 @@ Accounts = Mapping[tuple[str, str], Account]
 """By (source, output)."""
 
 
-@dataclass
-class _Stream:
-    """Rows of one source on their way: their weight, and the weight of one row (0 rows where it is 0)."""
-
-    weight: float
-    unit: float
-
-    @property
-    def rows(self) -> float:
-        return self.weight / self.unit if self.unit else 0.0
-
-
 def accounts_of(graph: Graph, sample: BatchSample, closed: Collection[str] = ()) -> dict[tuple[str, str], Account]:
     """The accounts of one batch. `closed` are arcs that let nothing pass: what comes there may not have been counted.
 
@@ -92,19 +81,19 @@ def accounts_of(graph: Graph, sample: BatchSample, closed: Collection[str] = ())
 
 
 def _of_output(graph: Graph, output: Output, sample: BatchSample, closed: frozenset[str]) -> dict[str, Account]:
-    leading = _leading_to(graph, output.name)
+    leading = leading_to(graph, output.name)
     shed: dict[str, float] = {}
     rejected: dict[str, float] = {}
     late: dict[str, float] = {}
-    given: dict[str, dict[str, _Stream]] = {}
+    given: dict[str, dict[str, RowStream]] = {}
     for operator in graph.operators:
         name = operator.name
         if name not in leading:
             continue
         if isinstance(operator, Source):
-            stream = _Stream(float(sample.rows_in.get(name, 0)), 1.0)
+            stream = RowStream(float(sample.rows_in.get(name, 0)), 1.0)
             coming = {name: stream}
-            _drop(coming, sample.arcs.get(name), shed, closed=name in closed)
+            drop_rows(coming, sample.arcs.get(name), shed, closed=name in closed)
             bad = min(float(sample.rejected.get(name, 0)), stream.weight)
             rejected[name] = bad
             stream.weight -= bad
@@ -115,15 +104,15 @@ def _of_output(graph: Graph, output: Output, sample: BatchSample, closed: frozen
                     continue
                 branches = sum(head in leading for head in graph.consumers[tail])
                 arc = arc_name(tail, name)
-                on_arc = {s: _Stream(each.weight / branches, each.unit / branches) for s, each in given[tail].items()}
-                _drop(on_arc, sample.arcs.get(arc), shed, closed=arc in closed)
-                _take(on_arc, sample.unfit.get(arc, 0), rejected)
-                _merge(coming, on_arc)
-        _take(coming, sample.unfit.get(name, 0), rejected)
+                on_arc = {s: RowStream(each.weight / branches, each.unit / branches) for s, each in given[tail].items()}
+                drop_rows(on_arc, sample.arcs.get(arc), shed, closed=arc in closed)
+                take_rows(on_arc, sample.unfit.get(arc, 0), rejected)
+                merge_streams(coming, on_arc)
+        take_rows(coming, sample.unfit.get(name, 0), rejected)
         if isinstance(operator, Aggregate):
-            _take(coming, sample.timeless_in.get(name, 0), rejected)
-            _take(coming, sample.late.get(name, 0), late)
-            _take(coming, sample.unneeded.get(name, 0), shed)
+            take_rows(coming, sample.timeless_in.get(name, 0), rejected)
+            take_rows(coming, sample.late.get(name, 0), late)
+            take_rows(coming, sample.unneeded.get(name, 0), shed)
         if not isinstance(operator, Aggregate | CountAggregate | StreamJoin):  # there the way of a tuple ends
             given[name] = coming
     found = {}
@@ -133,57 +122,6 @@ def _of_output(graph: Graph, output: Output, sample: BatchSample, closed: frozen
         gone, bad, behind = (each.get(source, 0.0) for each in (shed, rejected, late))
         found[source] = Account(read, read - skipped - gone - bad - behind, gone, bad, behind, skipped)
     return found
-
-
-def _leading_to(graph: Graph, name: str) -> frozenset[str]:
-    """An operator and all above it."""
-    found, waiting = set(), [name]
-    while waiting:
-        at = waiting.pop()
-        if at not in found:
-            found.add(at)
-            waiting += graph.by_name[at].inputs
-    return frozenset(found)
-
-
-def _drop(
-    streams: Mapping[str, _Stream], counted: tuple[int, int] | None, shed: dict[str, float], closed: bool
-) -> None:
-    """Let the streams of an arc pass its drop: of the rows that were counted there, those that were not kept are shed.
-
-    Fewer rows than came in mean a filter before, whose rows are processed. More mean that rows became several rows.
-    """
-    if counted is None:
-        for source, each in streams.items() if closed else ():
-            shed[source] = shed.get(source, 0.0) + each.weight
-            each.weight = 0.0
-        return
-    expected = sum(each.rows for each in streams.values())
-    for source, each in streams.items():
-        part = each.rows / expected if expected else 0.0
-        rows, kept = counted[0] * part, min(counted) * part
-        unit = min(each.unit, each.weight / rows) if rows else each.unit
-        shed[source] = shed.get(source, 0.0) + (rows - kept) * unit
-        each.weight, each.unit = kept * unit, unit
-
-
-def _take(streams: Mapping[str, _Stream], rows: float, into: dict[str, float]) -> None:
-    """Take so many rows out of streams, in proportion."""
-    expected = sum(each.rows for each in streams.values())
-    for source, each in streams.items():
-        taken = min(each.weight, rows * each.rows / expected * each.unit) if expected else 0.0
-        into[source] = into.get(source, 0.0) + taken
-        each.weight -= taken
-
-
-def _merge(into: dict[str, _Stream], streams: Mapping[str, _Stream]) -> None:
-    for source, each in streams.items():
-        before = into.get(source)
-        if before is None:
-            into[source] = each
-        elif each.weight:
-            rows, weight = before.rows + each.rows, before.weight + each.weight
-            into[source] = _Stream(weight, weight / rows if rows else each.unit)
 
 
 def summed(accounts: Iterable[Account]) -> Account:

@@ -64,10 +64,11 @@ class Measured:
     estimated aggregate, which groups are large, and how large those are that have gaps of their own. `values` tells,
     by "operator.column", how values that outputs are valued by are spread behind the drops, `before`, by arc, how they
     are spread before a drop there. By aggregate, `timeless_in` counts the rows without an event time that came to it,
-    `unneeded` those of which no window is kept, `windows` the windows that closed in this batch and how many of them
-    were kept, `watermark_us` the watermark of this batch. `parts_ms` splits the batch's time: deciding, each output's
-    job, and the trigger's own bookkeeping. `timed` has, by operator that is timed, what
-    its tuples took.
+    `unneeded` those of which no window is kept, `cut` what others lose, in rows: each the share of its windows that is
+    not kept. `arrived` counts all rows that came to an aggregate, where slices tell, `windows` the windows that closed
+    in this batch and how many of them were kept, `watermark_us` the watermark of this batch. `parts_ms` splits the
+    batch's time: deciding, each output's job, and the trigger's own bookkeeping. `timed` has, by operator that is
+    timed, what its tuples took.
     """
 
     arcs: Mapping[str, tuple[int, int]] = field(default_factory=dict)
@@ -84,6 +85,8 @@ class Measured:
     groups: Mapping[str, GroupSample] = field(default_factory=dict)
     timeless_in: Mapping[str, int] = field(default_factory=dict)
     unneeded: Mapping[str, int] = field(default_factory=dict)
+    cut: Mapping[str, float] = field(default_factory=dict)
+    arrived: Mapping[str, int] = field(default_factory=dict)
     windows: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     watermark_us: Mapping[str, int] = field(default_factory=dict)
     parts_ms: Mapping[str, float] = field(default_factory=dict)

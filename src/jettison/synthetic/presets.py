@@ -40,4 +40,5 @@ ENEMY_UNITS: dict[str, Field] = enemy_units()
 
 
 def __getattr__(name: str) -> Any:
-    raise AttributeError(f"jt.presets has no preset {name!r}{meant(name, __all__)}")
+    hint = meant(name, __all__) or meant(name.upper(), __all__)
+    raise AttributeError(f"jt.presets has no preset {name!r}{hint}: it has {', '.join(__all__)}.")

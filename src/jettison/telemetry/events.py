@@ -30,7 +30,8 @@ class BatchEvent:
     `accounts` has, by (source, output), where source rows went; `delivered`, by output, what it got. `load` is the
     work of the batch, nothing shed, over its budget, by the costs as they are known. `infeasible` says why no plan
     fits. `uncertified` says why a plan was refused, where a safe one took its place. While `calibrating`, costs have
-    not been measured and nothing is shed.
+    not been measured and nothing is shed. `sic` has, by output, the lowest first, how much of what its sources
+    brought in the source time window is in its results.
     """
 
     sample: BatchSample
@@ -45,11 +46,17 @@ class BatchEvent:
     calibrating: bool = False
     network: str = ""
     uncertified: str | None = None
+    sic: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def over_budget(self) -> bool:
         """Whether the batch took longer than its budget, as measured."""
         return self.sample.duration_ms > self.budget_ms
+
+    @property
+    def paused(self) -> frozenset[str]:
+        """The outputs that got nothing, so that the minimum accuracies of others fit."""
+        return self.plan.paused
 
     @property
     def mispredicted(self) -> bool:
@@ -89,6 +96,7 @@ class BatchEvent:
             ],
             "plan": plan.to_dict(),
             "reason": plan.reason,
+            "below_minimum": dict(plan.below_minimum),
             "infeasible": self.infeasible,
             "uncertified": self.uncertified,
             "calibrating": self.calibrating,
@@ -99,7 +107,32 @@ class BatchEvent:
         seen, got = self.sample.outputs[name], self.delivered.get(name)
         latency = None if seen.latency_ms is None else dict(zip(_LATENCIES, seen.latency_ms, strict=True))
         share = {} if got is None else {"delivered": got.share}
-        return {"rows": seen.rows, "latency_ms": latency, **share}
+        sic = {"sic": self.sic[name]} if name in self.sic else {}
+        return {"rows": seen.rows, "latency_ms": latency, **share, **sic}
+
+    def queries(self) -> dict[str, dict[str, float]]:
+        """By output, the lowest SIC first, what a list of queries shows of a batch: its SIC, source tuples that were
+        processed and lost, rows delivered, and the median and 95th percentile of their latency in milliseconds, where
+        rows have a time."""
+        by_output: dict[str, Account] = {}
+        for (source, output), account in self.accounts.items():
+            gone = Account(read=float(self.sample.gone.get(source, 0)))
+            by_output[output] = by_output.get(output, Account()) + account + gone
+        found = {}
+        for name, sic in self.sic.items():
+            whole = by_output.get(name, Account())
+            seen = self.sample.outputs.get(name)
+            late = (
+                {} if seen is None or seen.latency_ms is None else dict(zip(_LATENCIES, seen.latency_ms, strict=True))
+            )
+            found[name] = {
+                "sic": round(sic, 6),
+                "processed": round(whole.processed, 1),
+                "lost": round(whole.read - whole.processed, 1),
+                "rows": 0 if seen is None else seen.rows,
+                **{f"{each}_ms": round(late[each], 1) for each in ("p50", "p95") if each in late},
+            }
+        return found
 
     def to_json(self) -> str:
         """One line of JSON, as its standard has it: a number that is not finite is null."""
@@ -125,6 +158,8 @@ _COUNTS = (
     "timeless",
     "timeless_in",
     "unneeded",
+    "cut",
+    "arrived",
     "withheld",
     "watermark_us",
 )
@@ -143,6 +178,7 @@ def batch_event(
     infeasible: str | None = None,
     calibrating: bool = False,
     uncertified: str | None = None,
+    sic: Mapping[str, float] | None = None,
 ) -> BatchEvent:
     """The event of a batch that has run.
 
@@ -177,4 +213,5 @@ def batch_event(
         calibrating,
         graph.name,
         uncertified,
+        read_only(dict(sic or {})),
     )

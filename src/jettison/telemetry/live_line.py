@@ -40,6 +40,7 @@ class LiveView:
             ProgressBar(total=1.0, completed=min(1.0, sample.duration_ms / budget_ms), width=12),
             f"{sample.duration_ms / 1000:.1f} of {budget_ms / 1000:.1f} s",
             Text(kept, style="green" if not plan.drops else "yellow"),
+            f"SIC {min(event.sic.values()):.2f}" if event.sic and min(event.sic.values()) < 1 else "",
             f"p95 {max(stale) / 1000:.1f} s old" if stale else "",
             _behind(sample),
         )

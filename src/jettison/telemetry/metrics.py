@@ -100,6 +100,7 @@ class Metrics:
                 ("missing_result_rows", "Rows of groups that lost every row in a window, estimated", ("operator",)),
                 ("would_shed_rows", "Rows that a drop would have removed, in a dry run", ("arc",)),
                 ("output_rows", "Rows that were delivered", ("output",)),
+                ("paused_batches", "Batches in which an output was paused for the minima of others", ("output",)),
                 ("source_rows", "Source rows by what became of them for an output", ("source", "output", "fate")),
             ],
         )
@@ -120,6 +121,9 @@ class Metrics:
                     "Utility of an output in the last batch, by its QoS, late rows priced",
                     ("output",),
                 ),
+                ("sic", "Source information content of an output over the source time window, 0 to 1", ("output",)),
+                ("paused", "1 while an output is paused, so that the minima of others fit", ("output",)),
+                ("below_minimum", "1 while an output is below its minimum accuracy on purpose", ("output",)),
                 ("would_deliver_ratio", "Share that an output would have got, in a dry run", ("output",)),
                 ("keep_ratio", "Share that the plan keeps on an arc", ("arc",)),
                 ("watermark_timestamp_seconds", "Watermark of an aggregate, since 1970", ("operator",)),
@@ -219,7 +223,12 @@ class Metrics:
     def _outputs(self, event: BatchEvent) -> None:
         for output in self._graph.outputs:
             name, seen = output.name, event.sample.outputs.get(output.name)
+            self._counter["paused_batches"](name).inc(name in event.paused)
+            self._gauge["paused"](name).set(name in event.paused)
+            self._gauge["below_minimum"](name).set(name in event.plan.below_minimum)
             got = event.delivered[name]
+            if name in event.sic:
+                self._gauge["sic"](name).set(event.sic[name])
             if got.weight > 0:  # else nothing was to be delivered
                 self._gauge["delivered_ratio"](name).set(got.share)
                 timely = timely_share(output.qos, None if seen is None else seen.latency_ms, math.inf)

@@ -13,11 +13,15 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, field
 
-from jettison.plan.plan import Plan
+from jettison.plan.plan import DEGRADED, PAUSED, Plan
 from jettison.statistics.samples import BatchSample
 
 QUIET_MS = 10_000.0
 """How long nothing is said of what was just said, unless shedding begins for the first time."""
+_HOW = {
+    PAUSED: "paused, so that the minimum accuracies of others fit",
+    DEGRADED: "below its minimum accuracy, as not all minima fit",
+}
 _MARKED = 0.15
 """A change of the share delivered that is worth a line."""
 
@@ -48,12 +52,18 @@ class Narrator:
     _said_ms: float | None = field(default=None, init=False)
     _infeasible: str | None = field(default=None, init=False)
     _infeasible_ms: float | None = field(default=None, init=False)
+    _below: dict[str, str] = field(default_factory=dict, init=False)
     _counts: dict[str, int] = field(default_factory=dict, init=False)
     _counts_ms: float | None = field(default=None, init=False)
 
     def after(self, sample: BatchSample, plan: Plan, infeasible: str | None) -> list[Line]:
         """What a batch that has run is worth saying."""
-        lines = [*self._shedding(sample, plan), *self._keeping_up(sample, infeasible), *self._bad_rows(sample)]
+        lines = [
+            *self._shedding(sample, plan),
+            *self._below_minimum(sample, plan),
+            *self._keeping_up(sample, infeasible),
+            *self._bad_rows(sample),
+        ]
         return [*lines, Line(logging.DEBUG, self._batch(sample, plan))]
 
     def _shedding(self, sample: BatchSample, plan: Plan) -> list[Line]:
@@ -72,6 +82,19 @@ class Narrator:
         word = "begins" if before is None else "changes"
         text = f"batch {sample.batch}: shedding {word} ({plan.reason}): outputs get {_shares(plan)} by the plan"
         return [Line(logging.INFO, f"{text}, {rows:,} rows came")]
+
+    def _below_minimum(self, sample: BatchSample, plan: Plan) -> list[Line]:
+        """Outputs that are paused, or below their minimum accuracy, and those that go on."""
+        now = dict(plan.below_minimum)
+        if now == self._below:
+            return []
+        begun = [f"output {name} is {_HOW[how]}" for name, how in now.items() if self._below.get(name) != how]
+        ended = [f"output {name} gets its minimum accuracy again" for name in self._below if name not in now]
+        self._below = now
+        return [
+            *(Line(logging.WARNING, f"batch {sample.batch}: {text}") for text in begun),
+            *(Line(logging.INFO, f"batch {sample.batch}: {text}") for text in ended),
+        ]
 
     def _keeping_up(self, sample: BatchSample, infeasible: str | None) -> list[Line]:
         if (infeasible is None) == (self._infeasible is None) or not _is_due(self._infeasible_ms, sample.started_ms):

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from jettison.network.graph import Graph
-from jettison.plan.plan import Plan
+from jettison.plan.plan import DEGRADED, PAUSED, Plan
 from jettison.statistics.account import Account, summed
 from jettison.statistics.arrival import TopicSample
 from jettison.statistics.latency import LatencyHistogram
@@ -33,7 +33,8 @@ class OutputReport:
     worth that was delivered in time: by its latency graph, else within three triggers of its event time. Before the
     first batch all shares and utilities are 1: nothing was lost. Tables show "-" then.
     `accuracy` is the share of source rows that was processed for this output, and `account` says what became of the
-    others.
+    others. `sic` is how much of what its sources brought in the last source time window is in its results, `lowest_sic`
+    the least that it was in this run.
     """
 
     rows: int
@@ -44,6 +45,8 @@ class OutputReport:
     accuracy: float = 1.0
     account: Account = field(default_factory=Account)
     in_time_share: float = 1.0
+    sic: float = 1.0
+    lowest_sic: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -104,6 +107,10 @@ class Report:
     """Worth delivered in time, as a share of what was offered: outputs weigh priority x rows offered."""
     uncertified_plans: int = 0
     """How many plans were refused, so that a safe one took their place (`plan.certify`)."""
+    paused_batches: Mapping[str, int] = field(default_factory=dict)
+    """By output: in how many batches it was paused, so that the minimum accuracies of others fit."""
+    degraded_batches: Mapping[str, int] = field(default_factory=dict)
+    """By output: in how many batches it was below its minimum accuracy together with all others."""
 
     @property
     def results_missing(self) -> float:
@@ -162,6 +169,7 @@ class Totals:
     mispredicted: int = 0
     infeasible: int = 0
     uncertified: int = 0
+    below_minimum: dict[tuple[str, str], int] = field(default_factory=dict)
     skipped: int = 0
     results_shed: int = 0
     accounts: dict[tuple[str, str], Account] = field(default_factory=dict)
@@ -172,6 +180,8 @@ class Totals:
     _in_time: dict[str, float] = field(default_factory=dict)
     _possible: dict[str, float] = field(default_factory=dict)
     _expected: dict[str, float] = field(default_factory=dict)
+    _sic: dict[str, float] = field(default_factory=dict)
+    _lowest_sic: dict[str, float] = field(default_factory=dict)
     _would_shed: int = 0
     _would_weighted: dict[str, float] = field(default_factory=dict)
     _lock: threading.RLock = field(default_factory=threading.RLock, repr=False, compare=False)
@@ -191,6 +201,8 @@ class Totals:
         self.mispredicted += found.mispredicted
         self.infeasible += found.infeasible is not None
         self.uncertified += found.uncertified is not None
+        for name, how in found.plan.below_minimum.items():
+            self.below_minimum[name, how] = self.below_minimum.get((name, how), 0) + 1
         for key, account in found.accounts.items():
             self.accounts[key] = self.accounts.get(key, Account()) + account
         self.rejected += sum(sample.rejected.values())
@@ -209,6 +221,9 @@ class Totals:
             self.missing[name] = self.missing.get(name, MissingResults()) + without
         self.slowest_ms = max(self.slowest_ms, sample.duration_ms)
         self.over_budget += found.over_budget
+        self._sic |= found.sic
+        for name, sic in found.sic.items():
+            self._lowest_sic[name] = min(sic, self._lowest_sic.get(name, 1.0))
         self._would_shed += sum(shed for _, shed in sample.would.values())
         for output in self.graph.outputs:
             seen = sample.outputs.get(output.name)
@@ -284,7 +299,10 @@ class Totals:
             )
             account = summed(each for (_, name), each in self.accounts.items() if name == output.name)
             in_time = self.in_time_share(output.name)
-            outputs[output.name] = OutputReport(rows, share, worth, latency, fresh, account.accuracy, account, in_time)
+            sic, lowest = (each.get(output.name, 1.0) for each in (self._sic, self._lowest_sic))
+            outputs[output.name] = OutputReport(
+                rows, share, worth, latency, fresh, account.accuracy, account, in_time, sic, lowest
+            )
         return Report(
             self.graph.name,
             self.batches,
@@ -316,4 +334,9 @@ class Totals:
             dict(self.missing),
             self._worth_in_time(),
             self.uncertified,
+            paused_batches=self._below(PAUSED),
+            degraded_batches=self._below(DEGRADED),
         )
+
+    def _below(self, how: str) -> dict[str, int]:
+        return {name: count for (name, each), count in self.below_minimum.items() if each == how}

@@ -7,9 +7,9 @@ from jettison.telemetry.columns import aligned, shown_ms
 from jettison.telemetry.report import Report
 
 LATENCIES = ("p50", "p95", "p99", "max")
-TITLES = ("output", "rows", "delivered", "utility", "timely", "shed", *LATENCIES)
+TITLES = ("output", "rows", "delivered", "utility", "timely", "shed", "sic", *LATENCIES)
 _NOTHING_YET = "-"
-_LEAST_WIDTHS = (14, 12, 10, 8, 8, 7, 8, 8, 8, 8)
+_LEAST_WIDTHS = (14, 12, 10, 8, 8, 7, 6, 8, 8, 8, 8)
 
 
 def report_text(report: Report) -> str:
@@ -41,7 +41,8 @@ def output_cells(report: Report, name: str) -> tuple[str, ...]:
     times = (shown_ms(output.latency_ms[key]) for key in LATENCIES)
     delivered, in_time, lost = (_share(report, each) for each in (output.delivered_share, output.in_time_share, shed))
     utility = f"{output.utility:.3f}" if report.batches else _NOTHING_YET
-    return (name, f"{output.rows:,}", delivered, utility, in_time, lost, *times)
+    sic = f"{output.sic:.3f}" if report.batches else _NOTHING_YET
+    return (name, f"{output.rows:,}", delivered, utility, in_time, lost, sic, *times)
 
 
 def _share(report: Report, share: float) -> str:
@@ -99,6 +100,9 @@ def _missing(name: str, missing: MissingResults) -> str:
 
 def _plan_remarks(report: Report) -> list[str]:
     lines = []
+    name, worst = min(report.outputs.items(), key=lambda each: each[1].lowest_sic, default=("", None))
+    if worst is not None and worst.lowest_sic < 1.0:
+        lines.append(f"lowest SIC: output {name} had {worst.lowest_sic:.3f} of its sources' information at one time")
     if report.would_deliver:
         share = report.rows_would_shed / report.rows_in if report.rows_in else 0.0
         outputs = ", ".join(f"{name} {kept:.1%}" for name, kept in report.would_deliver.items())
@@ -110,6 +114,14 @@ def _plan_remarks(report: Report) -> list[str]:
         lines.append(f"listeners failed {report.listener_failures:,} times: see the log")
     if report.infeasible_batches:
         lines.append(f"{report.infeasible_batches} of {report.batches} batches could not be brought within the budget")
+    lines += [
+        f"output {name}: paused in {count} of {report.batches} batches, so that the minimum accuracies of others fit"
+        for name, count in report.paused_batches.items()
+    ]
+    lines += [
+        f"output {name}: below its minimum accuracy in {count} of {report.batches} batches, as not all minima fit"
+        for name, count in report.degraded_batches.items()
+    ]
     if report.uncertified_plans:
         lines.append(f"{report.uncertified_plans} of {report.batches} plans were not certified: safe ones were obeyed")
     if report.infeasible:

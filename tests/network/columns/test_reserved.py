@@ -17,7 +17,7 @@ def trips() -> Any:
     return jt.Network("taxi").source("trips", SCHEMA, event_time="at", id=["trip"])
 
 
-@pytest.mark.parametrize("name", ["_kept", "_batch", "_Batch"])
+@pytest.mark.parametrize("name", ["_kept", "_batch", "_Batch", "_sic"])
 def test_trust_6_quality_overwrites_no_column(name: str) -> None:
     chosen = trips().select("trip", f"zone AS {name}")
     chosen.output("plain")  # without quality it is a column like others

@@ -118,3 +118,10 @@ def test_what_leaves_a_node_has_columns() -> None:
     net.place(jt.Node("one", ["f"], 1.0), jt.Node("two", ["b"], 1.0))
     with pytest.raises(NetworkError, match="declare `columns`"):
         net.graph.fragment("two")
+
+
+@pytest.mark.parametrize("section", ["nodes:", "nodes: {}"])
+def test_a_section_without_nodes_is_refused(section: str) -> None:
+    text = f"network: n\nsources: {{s: {{schema: x int}}}}\noutputs: {{o: {{of: s}}}}\n{section}\n"
+    with pytest.raises(NetworkError, match="its placement names no node"):
+        jt.from_yaml(text).graph()

@@ -154,6 +154,48 @@ def test_a_fixed_part_that_leaves_nothing_is_refused() -> None:
         made.usable(0.9, 1000.0)
 
 
+def reading(read_us: float, floor: float = 0.0) -> Structure:
+    """Two nodes; the first also reads a source, which no drop saves."""
+    net = jt.Network("reading")
+    stream = net.source("s", "x int").where("true", name="a")
+    stream.where("true", name="b").output("o", qos=jt.QoS(min_accuracy=floor))
+    net.place(jt.Node("A", ["a"], 1.0), jt.Node("B", ["b"], 1.0))
+    return structure(net.graph, jt.Profile({"a": 6.0, "b": 3.0}, {}, read_us={"s": read_us}))
+
+
+def test_reading_is_work_that_no_drop_saves() -> None:
+    """200,000 rows/s at 2 us leave .6 s of the first node: 100,000 rows at 6 us."""
+    plan = PerTick(reading(2.0)).plan({"s": 2e5})
+    assert plan.keeps == pytest.approx({"s": 0.5})
+    assert plan.load == pytest.approx({"A": 1.0, "B": 0.3})
+    alone = plan_locally(reading(2.0), {"s": 2e5})
+    assert alone.delivered == pytest.approx({"o": 1e5})
+    assert alone.load["A"] == pytest.approx(1.6)
+    assert PerTick(reading(2.0)).plan({"s": 1.25e5}).keeps == {}, "8 us a row: it just fits"
+
+
+def test_reading_that_fills_a_node_is_infeasible_with_the_reason() -> None:
+    for objective in OBJECTIVES:
+        made = reading(10.0)
+        plan = PerTick(made, Program(made, objective)).plan({"s": 2e5})
+        assert plan.infeasible == (
+            "reading alone takes 200 % of the capacity of node 'A', and no drop saves it: give the node more capacity."
+        )
+        assert plan.keeps == {"s": 0.0}
+        assert plan.load == pytest.approx({"A": 2.0, "B": 0.0})
+    assert plan_locally(reading(10.0), {"s": 2e5}).delivered == {"o": 0.0}
+
+
+@pytest.mark.parametrize(("read_us", "over"), [(2.0, 1.24), (10.0, 2.84)])
+def test_floors_beside_reading(read_us: float, over: float) -> None:
+    made = reading(read_us, floor=0.7)
+    plan = PerTick(made, Program(made, "utility")).plan({"s": 2e5})
+    assert plan.delivered["o"] == pytest.approx(1.4e5)
+    assert plan.load["A"] == pytest.approx(over)
+    assert plan.infeasible is not None
+    assert f"takes {100 * over:.0f} % of the capacity of node 'A'" in plan.infeasible
+
+
 def test_what_cannot_be_planned() -> None:
     net = jt.Network("n")
     net.source("s", "x int").where("true", name="a").output("o")

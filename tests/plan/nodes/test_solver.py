@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 from tests.plan.nodes.networks import random_network, random_rates
 
+import jettison as jt
+import jettison.plan.nodes.solver as solver_module
 from jettison.errors import NetworkError
 from jettison.plan.nodes.examples import chains, two_chains
 from jettison.plan.nodes.program import Program
 from jettison.plan.nodes.solver import PerTick, Solver
+from jettison.plan.nodes.structure import structure
 from jettison.plan.nodes.workload import Exponential, Seen
 
 pytestmark = pytest.mark.core
@@ -72,6 +78,28 @@ def test_division_ends_in_time_and_says_how_far_it_got() -> None:
     assert max(plan.load.values()) <= 1
 
 
+def test_sources_that_lead_to_no_output_are_dropped_first() -> None:
+    """Without that no cell next to rates of 0 had a bound: a node was full of rows that are worth nothing."""
+    made = chains((50.0, 40.0), capacity=1000.0, selectivity=(0.0, 1.0))
+    solver, exact = Solver(made, {"i0": 100.0, "i1": 100.0}, 0.1), PerTick(made)
+    assert solver.cells.worst_error <= 0.1
+    for useful in (0.01, 3.0, 24.9, 26.0, 99.0):
+        rates = {"i0": 90.0, "i1": useful}
+        plan = solver.plan(rates)
+        assert plan.keeps["i0"] == 0.0
+        assert 0.9 * exact.plan(rates).score <= plan.score
+        if useful < 25:
+            assert plan.score == pytest.approx(useful), "all of the rest fits"
+
+
+def test_a_bound_that_takes_too_many_cells_is_refused_and_not_just_missed() -> None:
+    with (
+        patch.object(solver_module, "MOST_CELLS", 100),
+        pytest.raises(NetworkError, match=r"an error of 0\.001 takes more than 100 cells, which leave"),
+    ):
+        Solver(MADE, HIGHEST, 0.001)
+
+
 def test_what_is_refused() -> None:
     with pytest.raises(NetworkError, match="epsilon is 0"):
         Solver(MADE, HIGHEST, 0.0)
@@ -83,3 +111,17 @@ def test_what_is_refused() -> None:
         Exponential(0.0)
     with pytest.raises(NetworkError, match="give ticks as rows"):
         Seen([[1.0, float("nan")]])
+    with pytest.raises(NetworkError, match="ticks have 3 rates, and the network has 2 sources"):
+        Solver(MADE, HIGHEST, workload=Seen([[1.0, 2.0, 3.0]]))
+    with pytest.raises(NetworkError, match="read_us of 'i1' is 2: Solver needs drops that save all work"):
+        Solver(structure(MADE.graph, replace(MADE.profile, read_us={"i1": 2.0})), HIGHEST)
+
+
+def test_floors_are_refused_as_no_bound_holds_with_them() -> None:
+    net = jt.Network("floors")
+    stream = net.source("s", "x int").where("true", name="a")
+    stream.where("true", name="b").output("o", qos=jt.QoS(min_accuracy=0.1))
+    net.place(jt.Node("A", ["a"], 1.0), jt.Node("B", ["b"], 1.0))
+    made = structure(net.graph, jt.Profile({"a": 1.0, "b": 2.0}, {}))
+    with pytest.raises(NetworkError, match=r"output 'o': min_accuracy is 0\.1: Solver bounds the error of throughput"):
+        Solver(made, {"s": 1e7})

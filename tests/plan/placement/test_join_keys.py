@@ -146,7 +146,7 @@ def test_a_silent_source_is_not_closed_in_advance(name: str) -> None:
     loop = Controller(net.graph, Settings(10.0, shedder=name), Profile(costs, {}))
     assert "s2" not in loop.decide({"s1": 5000, "s2": 0}, 0.0).drops
     plan = loop.decide({"s1": 5000, "s2": 500}, 10.0)
-    if not name.startswith("input"):
+    if not name.startswith(("input", "fair")):  # those do not ask what an output is worth
         assert plan.keep("s2") > 0.9
 
 

@@ -80,7 +80,7 @@ def test_the_goal_of_an_output_stands_in_the_drop_with_all_that_is_planned() -> 
     assert (drop.rule.tau_us, drop.rule.lanes, drop.rule.start_us) == (2e6, 2, 5e6)
     assert (drop.sketch, drop.mean_us) == (None, 500.0)  # no pair yet: the mean
     assert drop.rule.scale == pytest.approx(1.25**0.75)  # measured over estimated is 1.25; half of the way each time
-    assert las.costs["score"].skew_us == 10_000.0
+    assert las.costs["score"].skew_us == pytest.approx(50_000.0 - 1.25**0.5 * 40_000.0)  # what is left of 10 ms
 
 
 def test_a_stable_pair_is_published_and_named_by_the_plan() -> None:
@@ -170,6 +170,9 @@ def test_wrong_settings_are_named() -> None:
         ({"order": "cost"}, "order is 'cost'"),
         ({"least_keep": 2}, "least_keep is 2"),
         ({"learning": False}, "learning is False"),
+        ({"least_keep": 0.1}, "least_keep is 0.1, and order is 'arrival'"),
+        ({"rest": 3}, "rest is 3"),
+        ({"tua": "2 seconds"}, "did you mean 'tau'"),
     ):
         with pytest.raises(StartError, match=message):
             Las(**wrong)  # type: ignore[arg-type]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.plan.nodes.networks import shop
@@ -9,7 +11,11 @@ from tests.plan.nodes.networks import shop
 import jettison as jt
 from jettison.errors import NetworkError, StartError
 from jettison.experiments.nodes.distributed import chain
+from jettison.plan.nodes.fragment_structure import node_view
+from jettison.plan.nodes.structure import Matrix, Structure, structure
+from jettison.plan.nodes.tables import Grain
 from jettison.sim.nodes import NodesResult, Trouble, simulate_nodes
+from jettison.sim.nodes.coordination import Neighbours
 from jettison.sim.nodes.engine import NodesSettings
 from jettison.sim.nodes.links import LinkQueue
 from jettison.sim.nodes.trouble import Post
@@ -145,6 +151,44 @@ def test_a_node_that_is_gone_runs_nothing_and_comes_back() -> None:
     times = [batch.started_ms for batch in found.batches if batch.node == "B"]
     assert not [at for at in times if 6000 <= at < 10_000]
     assert [at for at in times if at >= 10_000]
+
+
+@pytest.mark.parametrize("mode", ["per-tick", "neighbours"])
+def test_a_node_in_the_middle_that_comes_back_is_told_again(mode: str) -> None:
+    """It comes back with nothing; what it knew of others is sent to it anew, and all is as before."""
+    whole, found = run(mode), run(mode, gone={"B": ((5.0, 9.0),)})
+    after = [batch for batch in found.batches if batch.node == "A" and batch.started_ms > 14_000]
+    before = [batch for batch in whole.batches if batch.node == "A" and batch.started_ms > 14_000]
+    assert np.mean([each.given for each in after]) == pytest.approx(np.mean([each.given for each in before]), rel=0.05)
+
+
+def test_neighbours_hear_of_a_change_after_a_restart() -> None:
+    """Versions of a node that was restarted begin anew, and its children's tables are gone."""
+    graph, profile = chain()
+    made, dear = structure(graph, profile), structure(graph, replace(profile, cost_us={**profile.cost_us, "c0": 300.0}))
+    between = Neighbours(made, Post(Trouble(message_ms=1.0), seed=0), Grain(0.1))
+    rates = {"A": {"s0": 1e4, "s1": 1e4}, "B": {"a0": 1e4, "a1": 1e4}, "C": {"b0": 1e4, "b1": 1e4}}
+
+    def talk(since: int) -> None:
+        for tick in range(since, since + 8):
+            for at, (node, coming) in enumerate(rates.items()):
+                between.keeps(node, coming, 1000.0 * tick + 100 * at)
+
+    talk(0)
+    assert between.nodes["A"].complete
+    for node in ("B", "C"):
+        between.restarted(node, 8000.0)
+    assert not between.nodes["B"].complete
+    between.nodes["C"].changed(node_view(dear, "C"))
+    talk(9)
+    assert between.nodes["B"].complete
+    assert np.array_equal(between.nodes["A"].fit.loads[-1], node_view(dear, "A").loads(_loads(dear))[-1])
+    assert between.nodes["A"].fit.rates[:, 0].max() == pytest.approx(1e6 / 300)
+
+
+def _loads(made: Structure) -> dict[str, Matrix]:
+    """What the tables of nodes B and C say of loads."""
+    return {"B": node_view(made, "B").loads({"C": node_view(made, "C").loads({})})}
 
 
 def test_links_delay_and_bound_what_they_carry() -> None:

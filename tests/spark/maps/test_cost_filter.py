@@ -60,3 +60,22 @@ def test_spark_drops_what_the_rule_drops(spark: SparkSession, order: str) -> Non
     assert counted is not None
     assert sum(counted.rows) == pytest.approx(ROWS)
     assert counted.mean_us == pytest.approx(costs_us.mean(), rel=0.1)
+
+
+def test_rows_of_one_identity_are_dropped_alike_however_they_are_spread(spark: SparkSession) -> None:
+    """Behind a join with a table several rows have one identity and time, and different costs."""
+    keys = np.arange(50)
+    pair = CostPair.of(CostSketch.empty(4, 272).updated(key_hash([keys]), 100.0 * (1 + keys % 10)))
+    known = ExpressionCache(cost_pair=lambda _: pair)
+    drop = CostBound("score", ("k",), pair.mean_us, LatencyRule(1.4e6, "each", 2, start_us=START_US), pair.name, 0.5)
+    rows = spark.range(0, ROWS).selectExpr(
+        "id div 5 AS _jt_id",
+        "timestamp_micros((id div 5) * 500) AS _jt_time",
+        "id % 50 AS k",
+        "map('n', id) AS m",
+        "id",
+    )
+    spread = (rows.coalesce(1), rows.repartition(7, "id"), rows.repartition(3, "k"))
+    kept = [{row["id"] for row in judged(each, "a>s", drop, known).where(ADMITTED).collect()} for each in spread]
+    assert 0 < len(kept[0]) < ROWS
+    assert kept[0] == kept[1] == kept[2]

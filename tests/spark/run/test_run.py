@@ -112,7 +112,9 @@ def test_every_operator_gives_what_a_batch_job_gives(spark: SparkSession, tmp_pa
         "joined": paid_rows.join(zones, "zone"),
         "open": paid_rows.join(closed, "zone", "left_anti").select("zone", "trip", "pickup", "fare"),
         "applied": four_times,
-        "marked": rows.selectExpr("*", "fare > 0 AS is_paid", "1D AS _kept", "bigint(trip >= 1000) AS _batch"),
+        "marked": rows.selectExpr(
+            "*", "fare > 0 AS is_paid", "1D AS _kept", "bigint(trip >= 1000) AS _batch", "1D AS _sic"
+        ),
     }
     for name, frame in wanted.items():
         got = sinks[name].rows

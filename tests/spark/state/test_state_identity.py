@@ -47,7 +47,9 @@ class Restarted:
         self._batches = 0
         (folder / "trips").mkdir()
 
-    def run(self, network: jt.Network, batches: int = 2) -> tuple[jt.Run, dict[str, jt.MemorySink]]:
+    def run(
+        self, network: jt.Network, batches: int = 2, shedding: jt.Shedding | bool = True
+    ) -> tuple[jt.Run, dict[str, jt.MemorySink]]:
         for number in range(self._batches, self._batches + batches):
             self._write(number, trips(number, number + 1))
         self._batches += batches
@@ -55,7 +57,8 @@ class Restarted:
         stream = reader.parquet(str(self._folder / "trips"))
         sinks = {output.name: jt.memory() for output in network.graph.outputs}
         where = str(self._folder / "checkpoint")
-        run = jt.start(network, {"trips": stream}, sinks, trigger=TRIGGER, checkpoint=where, costs=FREE)
+        options = {"trigger": TRIGGER, "checkpoint": where, "costs": FREE, "shedding": shedding}
+        run = jt.start(network, {"trips": stream}, sinks, **options)
         return ended(run, batches * PER_BATCH), sinks
 
     def _write(self, number: int, rows: Sequence[Trip]) -> None:

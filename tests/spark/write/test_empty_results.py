@@ -31,6 +31,6 @@ def test_trust_25_an_output_without_results_reads_back_empty(spark: SparkSession
     assert zones.count() == 0
     kinds = dict(zones.dtypes)
     assert [kinds[name] for name in ("zone", "window_start", "n", "top")] == ["int", "timestamp", "bigint", "double"]
-    assert (kinds["_kept"], kinds["_batch"]) == ("double", "bigint")
+    assert (kinds["_kept"], kinds["_batch"], kinds["_sic"]) == ("double", "bigint", "double")
     assert spark.read.parquet(f"{tmp_path}/rows").count() == 100
     assert [path.name for path in (tmp_path / "rows").glob("batch=*")] == ["batch=0"], "it had results"

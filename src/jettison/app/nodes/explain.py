@@ -50,9 +50,10 @@ def _table(now: NodesSituation) -> Table:
         for depth, name, arc, is_first in depth_first(part.graph):
             link = part.reads.get(name) or part.sends.get(name)
             where = "" if link is None else f" (from {link.tail})" if name in part.reads else f" (link to {link.head})"
-            of_capacity = percent(rates[arc] * profile.cost(name) / part.node.capacity_us)
+            cost_us = profile.cost(name) + profile.read_us.get(name, 0.0)
+            of_capacity = percent(rates[arc] * cost_us / part.node.capacity_us)
             drop = percent(now.parts[node][arc]) if arc in now.parts[node] else ""
-            here = (number(profile.cost(name)), percent(profile.passes(name))) if is_first else ("", "")
+            here = (number(cost_us), percent(profile.passes(name))) if is_first else ("", "")
             shown = f"{'  ' * (depth + 1)}{name}{where}{'' if is_first else ' (see above)'}"
             table.add_row(shown, *here, f"{rates[arc]:,.0f}", of_capacity, drop)
     return table

@@ -25,7 +25,7 @@ def _expected(cells: Cells) -> float:
 
 def run(*, quick: bool, say: Say) -> Result:
     shown = COSTS[:2] if quick else COSTS
-    points, repeats = (30, 1) if quick else (300, 2)
+    points, repeats = (30, 1) if quick else (300, 4)
     highest = rates(HIGHEST, HIGHEST)
     solvers: dict[tuple[int, int], tuple[float, Solver]] = {}
     for costs in shown:

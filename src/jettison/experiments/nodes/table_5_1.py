@@ -52,6 +52,7 @@ def run(*, quick: bool, say: Say) -> Result:
     checks |= {f"{name} finds (1/5, 2/5)": far <= 0.011 for name, far in near.items()}
     optimum = PerTick(made).plan(_RATES)
     metrics = {"rows_equal": equal, "optimum": round(optimum.score, 6), "furthest": round(max(near.values()), 6)}
+    metrics |= {f"optimum_{arc}": round(optimum.keeps[arc], 6) for arc in _RATES}
     return Result("table-5-1", metrics, checks, rows, lambda figure: _draw(figure, rows))
 
 

@@ -81,6 +81,10 @@ class ByHand:
         """All rows of every output, in an order that does not depend on Spark."""
         return {name: sorted(map(repr, sink.rows)) for name, sink in self._sinks.items()}
 
+    def rows(self) -> dict[str, list[Any]]:
+        """All rows of every output."""
+        return {name: list(sink.rows) for name, sink in self._sinks.items()}
+
     def close(self) -> None:
         self._runner.close()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from jettison.network.declare import Network
@@ -29,13 +30,15 @@ _HIGH_FARES = Value("fare", [(-20, 0, 0.0), (0, 10, 0.1), (10, 60, 0.1, 1.0), (6
 _ANY_FARE = Value("fare", [(-20, 500, 1.0)])
 
 
-def taxi_network(topic: Kafka | None = None, *, valued: bool = False) -> Network:
+def taxi_network(
+    topic: Kafka | None = None, *, valued: bool = False, minima: Mapping[str, float] | None = None
+) -> Network:
     """Parse, score the text against known complaints, compute the beeline; then three outputs of different worth.
 
     With a topic, trips are read from there, as `producer` sends them. `valued`: to `fares` a dear trip is worth more
-    than a cheap one, in place of a loss graph.
+    than a cheap one, in place of a loss graph. `minima` are minimum accuracies by output.
     """
-    net = Network("taxi")
+    net, least = Network("taxi"), minima or {}
     if topic is None:
         trips = net.source("trips", schema=SCHEMA, event_time="pickup", id=["trip"], payload="json")
     else:
@@ -47,13 +50,19 @@ def taxi_network(topic: Kafka | None = None, *, valued: bool = False) -> Network
         name="scored",
     )
     scored.select("zone", "fare", "tip", "complaint", name="fare_columns").output(
-        "fares", qos=QoS(value=_HIGH_FARES) if valued else QoS(loss=[(100, 1.0), (50, 0.8), (0, 0.0)])
+        "fares",
+        qos=QoS(
+            loss=QoS().loss if valued else [(100, 1.0), (50, 0.8), (0, 0.0)],
+            value=_HIGH_FARES if valued else None,
+            min_accuracy=least.get("fares", 0.0),
+        ),
     )
     scored.select("trip", "zone", "beeline_km", "distance_km", name="route_columns").output(
-        "routes", qos=QoS(loss=[(100, 1.0), (50, 0.7), (0, 0.0)])
+        "routes", qos=QoS(loss=[(100, 1.0), (50, 0.7), (0, 0.0)], min_accuracy=least.get("routes", 0.0))
     )
     alerts = scored.where("fare > 200 OR complaint < 5", name="suspicious")
     alerts.select("trip", "rider", "fare", "note", name="alert_columns").output(
-        "alerts", qos=QoS(priority=5, value=_ANY_FARE if valued else None)
+        "alerts",
+        qos=QoS(priority=5, value=_ANY_FARE if valued else None, min_accuracy=least.get("alerts", 0.0)),
     )
     return net

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-KEPT, BATCH = "_kept", "_batch"
-QUALITY = (KEPT, BATCH)
+KEPT, BATCH, SIC = "_kept", "_batch", "_sic"
+QUALITY = (KEPT, BATCH, SIC)
 """What `quality=True` adds to every row."""
 PREFIX = "_jt_"
 

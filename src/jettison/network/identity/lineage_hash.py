@@ -76,6 +76,22 @@ def network_identity(graph: Graph) -> str:
     return _hash([[each.name, identity(graph, each.name)] for each in graph.operators])
 
 
+def timed_identity(graph: Graph, operator: Map) -> str:
+    """The hash of what costs that were learned rest on: the map's function, its key, and that key's types at sources.
+
+    >>> from jettison.network import Network
+    >>> net = Network("mentions")
+    >>> tweets = net.source("tweets", "entity string, text string")
+    >>> by_key = [tweets.map("math:sqrt", key=key, schema="root double").name for key in ("entity", "entity", "text")]
+    >>> one, same, other = (timed_identity(net.graph, net.graph.by_name[name]) for name in by_key)
+    >>> one == same, one == other
+    (True, False)
+    """
+    key = [name.lower() for name in operator.key]
+    types = [(each.name, [kind for name, kind in each.schema if name.lower() in key]) for each in graph.sources]
+    return _hash([function_identity(operator.function), operator.rows, key, types])
+
+
 def derived_name(graph: Graph, operator: Operator) -> str:
     """The name of an operator that keeps state and was given none: by what it computes, so that it is the same in every
     program that computes it.

@@ -138,7 +138,7 @@ def placed(network: str, operators: Sequence[Operator], nodes: Iterable[Node]) -
     for node in nodes:
         if not members[node.name]:
             raise NetworkError(
-                f"node {node.name!r} of network {network!r} has no operators: give it some, or none of it."
+                f"node {node.name!r} of network {network!r} has no operators: give it some, or leave the node out."
             )
     links = dict.fromkeys(
         Link(tail, where[tail], where[each.name])

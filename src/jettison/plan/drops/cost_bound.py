@@ -10,7 +10,7 @@ It refers to a cost sketch by the name of its content; the sketch itself is kept
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -124,6 +124,19 @@ class CostBound:
     def cost_factor(self) -> float:
         """What a tuple that passes costs, over the mean of all."""
         return self.work_share / self.keep if self.keep > 0 else 1.0
+
+    def raised(self, part: float) -> CostBound:
+        """The drop with this part of what it takes away given back, for certain.
+
+        >>> CostBound("score", ("entity",), 1200.0, LatencyRule(2e6), expected=0.6).raised(0.5).rule.least_keep
+        0.8
+        """
+        if isinstance(self.rule, WorthRule):
+            keeps = tuple(share + part * (1.0 - share) for share in self.rule.keeps)
+            return replace(self, rule=replace(self.rule, keeps=keeps))
+        keep = self.expected + part * (1.0 - self.expected)
+        rule = replace(self.rule, least_keep=max(self.rule.least_keep, keep))
+        return replace(self, rule=rule, expected=keep)
 
     @property
     def passes(self) -> PassShare:

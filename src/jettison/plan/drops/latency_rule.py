@@ -33,7 +33,8 @@ class LatencyRule:
 
     `scale` is what estimates are multiplied by: measured over estimated work of late. `most_work_us` is the work that a
     lane may take on, where there is a limit beside tau. Where arrivals are only known by event time, tuples of a batch
-    came no more than `span_us` before it begins: old data does not wait longer for being old.
+    came no more than `span_us` before it begins: old data does not wait longer for being old. `least_keep` of the
+    tuples of a lane are let in, however long they wait: an output's floor.
 
     >>> gate = LatencyRule(tau_us=20.0, check="average").gate()
     >>> [gate.admits(arrived_us, 30.0) for arrived_us in (0.0, 10.0, 20.0, 60.0, 71.0)]
@@ -50,6 +51,7 @@ class LatencyRule:
     waited: Waited = NOTHING_WAITED
     most_work_us: float = math.inf
     span_us: float = math.inf
+    least_keep: float = 0.0
 
     def __post_init__(self) -> None:
         if not 0 < self.tau_us < math.inf:
@@ -60,6 +62,8 @@ class LatencyRule:
             raise PlanError(f"cost bound: {self.lanes} tasks share the work: give 1 or more.")
         if not 0 < self.scale < math.inf:
             raise PlanError(f"cost bound: estimates are scaled by {self.scale}: give a number above 0.")
+        if not 0 <= self.least_keep <= 1:
+            raise PlanError(f"cost bound keeps at least {self.least_keep}: a share must be within [0, 1].")
 
     @property
     def since_us(self) -> float:
@@ -74,6 +78,7 @@ class LatencyRule:
         waited = [self.waited.tuples, self.waited.total_us, self.waited.late]
         given = {"tau_us": self.tau_us, "check": self.check, "lanes": self.lanes, "scale": self.scale, "waited": waited}
         limits = {"start_us": self.start_us, "most_work_us": self.most_work_us, "span_us": self.span_us}
+        given |= {"least_keep": self.least_keep} if self.least_keep else {}
         return given | {word: number for word, number in limits.items() if math.isfinite(number)}
 
     @classmethod
@@ -91,6 +96,7 @@ class LatencyGate:
         self._tuples, self._total_us, self._late = before.tuples, before.total_us, before.late
         self._tau_us, self._check, self._scale = rule.tau_us, rule.check, rule.scale
         self._left_us = rule.most_work_us
+        self._least_keep, self._seen, self._admitted = rule.least_keep, 0, 0
 
     @property
     def waited(self) -> Waited:
@@ -101,17 +107,24 @@ class LatencyGate:
         wait_us = self.free_us - arrived_us
         if wait_us < 0.0:
             wait_us = 0.0
-        late, tuples = wait_us > self._tau_us, self._tuples + 1
+        late, tuples, work_us = wait_us > self._tau_us, self._tuples + 1, cost_us * self._scale
         if self._check == "average":
-            if self._total_us + wait_us > self._tau_us * tuples:
-                return False
-        elif late and (self._check == "each" or self._late + 1 > LATE_SHARE * tuples):
+            fits = self._total_us + wait_us <= self._tau_us * tuples
+        else:
+            fits = not late or (self._check == "p99" and self._late + 1 <= LATE_SHARE * tuples)
+        if not (fits and work_us <= self._left_us) and not self._is_owed():
             return False
-        work_us = cost_us * self._scale
-        if work_us > self._left_us:
-            return False
+        self._seen += 1
+        self._admitted += 1
         self._left_us -= work_us
         self._tuples, self._total_us = tuples, self._total_us + wait_us
         self._late += late
         self.free_us = arrived_us + wait_us + work_us
         return True
+
+    def _is_owed(self) -> bool:
+        """Whether a tuple that should be dropped must be let in, so that no more are dropped than may be."""
+        if self._admitted < self._least_keep * (self._seen + 1):
+            return True
+        self._seen += 1
+        return False

@@ -8,7 +8,7 @@ rows of its children's tables, maps them from its outputs back to its inputs, an
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -29,15 +29,16 @@ _SLACK = 1e-9
 
 @dataclass(frozen=True)
 class Fit:
-    """One table. `passing` are tuples behind every drop location of the node, `children` the row of each child's table
-    that a row goes with. Only `rates` and `score` travel to the parent.
+    """One table. `passing` are tuples behind every drop location of the node. `loads` says what a tuple of each input
+    takes of the capacity of this node and of every node below it, nothing dropped: a row each. All but `passing`
+    travels to the parent.
     """
 
     inputs: tuple[str, ...]
     rates: Matrix
     score: Vector
     passing: Matrix
-    children: Mapping[str, Rows] = field(default_factory=dict)
+    loads: Matrix
 
     def __len__(self) -> int:
         return len(self.score)
@@ -53,8 +54,7 @@ class Fit:
 
     def take(self, rows: Rows) -> Fit:
         """The table of some rows."""
-        children = {name: each[rows] for name, each in self.children.items()}
-        return Fit(self.inputs, self.rates[rows], self.score[rows], self.passing[rows], children)
+        return Fit(self.inputs, self.rates[rows], self.score[rows], self.passing[rows], self.loads)
 
     @property
     def bytes_per_entry(self) -> int:
@@ -68,19 +68,21 @@ def rate_limits(view: NodeView, drops: LocalDrops) -> Vector:
     Drops behind a split at the entry could save all of it; then more rows than one branch can take are of no use.
     """
     own = view.own
-    hard = own.load_us[0] - (drops.work_us[:, None] * own.whole[drops.locations]).sum(axis=0)
+    alone = np.where(drops.joined_by < 0, drops.work_us, 0.0)
+    useless = np.where(drops.serving, 0.0, own.work_us[0]) @ own.whole
+    hard = own.load_us[0] - useless - alone @ own.whole[drops.locations]
     linked = ~drops.local[own.inputs]
     least = drops.least_us[own.inputs]
     # what links carry is theirs to ask for: outputs of this node need no more than the way to the nearest of them
     work = np.where(linked, least, np.maximum(hard, np.where(np.isfinite(least), least, 0.0)))
-    for name, cost in zip(view.inputs, work, strict=True):
-        if cost <= _SLACK * own.load_us[0].max(initial=1.0):
+    for name, cost, serves in zip(view.inputs, work, drops.serving[own.inputs], strict=True):
+        if serves and cost <= _SLACK * own.load_us[0].max(initial=1.0):
             raise NetworkError(
                 f"node {view.name!r}: rows of {name!r} come to an output there without any work, so no rate is too "
                 f"high and the table would have no end: give profile.cost_us above 0 for all that reads it, or plan "
                 f"with mode 'per-tick'."
             )
-    return np.asarray(own.capacity_us[0] / work)
+    return np.asarray(np.divide(own.capacity_us[0], work, out=np.full_like(work, np.inf), where=work > 0))
 
 
 def spread_of(limit: Vector, epsilon: float) -> Vector:
@@ -97,17 +99,10 @@ def generate(view: NodeView, spread: Vector | None = None, *, epsilon: float = 0
     >>> fit.rates.ravel().round(2).tolist(), fit.score.round(2).tolist()
     ([0.0, 0.1, 0.2, 0.3], [0.0, 0.2, 0.28, 0.32])
     """
-    own, drops = view.own, local_drops(view.own, view.worth)
-    limit = rate_limits(view, drops)
-    steps = spread_of(limit, epsilon) if spread is None else spread
-    _check_spread(view, steps)
-    rates = _grid(own.capacity_us[0] / limit, steps, own.capacity_us[0])
-    flows = own.whole @ rates.T
-    score = view.worth @ (own.gives @ flows)
-    excess = own.work_us[0] @ flows - own.capacity_us[0]
-    lost, keeps, enough = drops.apply(excess, flows[drops.locations])
-    _drop(view, flows, drops, keeps)
-    return Fit(view.inputs, rates, score - lost, flows.T).take(np.flatnonzero(enough))
+    drops = local_drops(view.own, view.worth)
+    rates = _local_grid(view, drops, epsilon, spread)
+    need = np.zeros((len(view.own.arcs), len(rates)))
+    return _table(view, drops, rates, need, np.zeros(len(rates)), view.loads({}))
 
 
 def merge(view: NodeView, tables: Mapping[str, Fit], *, epsilon: float = 0.1, spread: Vector | None = None) -> Fit:
@@ -125,9 +120,7 @@ def merge(view: NodeView, tables: Mapping[str, Fit], *, epsilon: float = 0.1, sp
             f"combinations, more than {MOST_ROWS:,}: use a larger epsilon, or plan with mode 'per-tick'."
         )
     chosen = np.indices(sizes).reshape(len(sizes), -1)
-    flows = np.where(drops.serving[:, None], own.whole @ local.T, 0.0)[:, chosen[-1]]
-    score = (view.worth @ (own.gives @ (own.whole @ local.T)))[chosen[-1]]
-    need = np.zeros_like(flows)
+    score, need = np.zeros(chosen.shape[1]), np.zeros((len(own.arcs), chosen.shape[1]))
     for at, (child, outputs) in enumerate(view.links.items()):
         table = tables[child]
         score = score + table.score[chosen[at]]
@@ -137,13 +130,27 @@ def merge(view: NodeView, tables: Mapping[str, Fit], *, epsilon: float = 0.1, sp
         if need[at].any():
             parent = _only_parent(view, at)
             need[parent] = np.maximum(need[parent], need[at] / own.reaches[at, parent])
-    flows = np.where(drops.local[:, None], flows, np.maximum(flows, need))
-    excess = own.work_us[0] @ flows - own.capacity_us[0]
-    lost, keeps, enough = drops.apply(excess, flows[drops.locations])
-    _drop(view, flows, drops, keeps)
-    children = {child: chosen[at] for at, child in enumerate(view.links)}
-    found = Fit(view.inputs, flows[own.inputs].T, score - lost, flows.T, children).take(np.flatnonzero(enough))
-    return pruned(found)
+    loads = view.loads({child: tables[child].loads for child in view.links})
+    return pruned(_table(view, drops, local[chosen[-1]], need, score, loads))
+
+
+def _table(view: NodeView, drops: LocalDrops, given: Matrix, need: Matrix, below: Vector, loads: Matrix) -> Fit:
+    """Rows that fit, with local drops where that makes them fit.
+
+    `given` are rates for outputs of this node, rows x inputs; `need` is what links ask for at every location, and
+    `below` what that is worth on other nodes.
+    """
+    own = view.own
+    wanted = np.where(drops.serving[:, None], own.whole @ given.T, 0.0)
+    over_us = own.work_us[0] @ np.maximum(wanted, need) - own.capacity_us[0]
+    dropped = drops.apply(over_us, np.maximum(wanted - need, 0.0))
+    flows, least = wanted.copy(), np.minimum(wanted, need)
+    for at in np.flatnonzero(~own.is_input & drops.serving):
+        flows[at] = np.maximum(own.reaches[at] @ flows - dropped[at], least[at])
+    flows = np.maximum(flows, need)
+    score = below + view.worth @ (own.gives @ flows)
+    fits = np.flatnonzero(own.work_us[0] @ flows <= own.capacity_us[0] * (1 + _SLACK))
+    return Fit(view.inputs, flows[own.inputs].T, score, flows.T, loads).take(fits)
 
 
 def pruned(fit: Fit) -> Fit:
@@ -164,13 +171,6 @@ def pruned(fit: Fit) -> Fit:
     return fit.take(np.flatnonzero(~dominated.any(axis=0)))
 
 
-def _check_spread(view: NodeView, steps: Vector) -> None:
-    if len(steps) != len(view.inputs) or not (np.isfinite(steps).all() and (steps > 0).all()):
-        raise NetworkError(
-            f"node {view.name!r}: spread is {steps}: give one above 0 per input ({', '.join(view.inputs)})."
-        )
-
-
 def _grid(work_us: Vector, spread: Vector, capacity_us: float) -> Matrix:
     """All rates on the grid whose work fits, one input after another; rows in lexicographic order."""
     rates, left = np.zeros((1, 0)), np.array([capacity_us * (1 + _SLACK)])
@@ -188,15 +188,19 @@ def _grid(work_us: Vector, spread: Vector, capacity_us: float) -> Matrix:
 
 
 def _local_grid(view: NodeView, drops: LocalDrops, epsilon: float, spread: Vector | None) -> Matrix:
-    """Rates that outputs of the node itself are given: a grid over the inputs that lead to any."""
+    """Rates that outputs of the node itself are given: a grid over the inputs that lead to any, 0 for all others."""
     own = view.own
     feeds = drops.serving[own.inputs]
     found = np.zeros((1, len(view.inputs)))
     if not feeds.any():
         return found
     limit = rate_limits(view, drops)
-    steps = spread if spread is not None else spread_of(limit, epsilon)
-    grid = _grid(own.capacity_us[0] / limit[feeds], np.asarray(steps)[feeds], own.capacity_us[0])
+    steps = spread_of(limit, epsilon) if spread is None else spread
+    if len(steps) != len(feeds) or not (np.isfinite(steps[feeds]).all() and (steps[feeds] > 0).all()):
+        raise NetworkError(
+            f"node {view.name!r}: spread is {steps}: give one above 0 per input ({', '.join(view.inputs)})."
+        )
+    grid = _grid(own.capacity_us[0] / limit[feeds], steps[feeds], own.capacity_us[0])
     found = np.zeros((len(grid), len(view.inputs)))
     found[:, feeds] = grid
     return found
@@ -223,20 +227,6 @@ def _only_parent(view: NodeView, at: int) -> int:
             f"ask for. Plan with mode 'per-tick'."
         )
     return int(above[0])
-
-
-def _drop(view: NodeView, flows: Matrix, drops: LocalDrops, keeps: Matrix) -> None:
-    """Put local drops into effect: what passes a location, and everything below it."""
-    own = view.own
-    by_location = dict(zip(drops.locations.tolist(), keeps, strict=True))
-    for at in range(len(own.arcs)):
-        if own.is_input[at] or not drops.local[at]:
-            continue
-        above = np.flatnonzero(own.reaches[at] > 0)
-        if any(drops.local[each] and not own.is_input[each] for each in above):
-            flows[at] = np.minimum(flows[at], own.reaches[at] @ flows)
-        if at in by_location:
-            flows[at] = flows[at] * by_location[at]
 
 
 def fine_spread(view: NodeView, epsilon: float) -> Vector:

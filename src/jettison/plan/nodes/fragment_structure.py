@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,7 +11,7 @@ from jettison.errors import NetworkError
 from jettison.network.nodes.fragments import Fragment
 from jettison.network.nodes.placement import Node, Placement
 from jettison.network.operators import Source
-from jettison.plan.nodes.structure import Structure, Vector, structure
+from jettison.plan.nodes.structure import Matrix, Structure, Vector, structure
 from jettison.statistics.profile import Profile
 
 
@@ -49,9 +50,21 @@ class NodeView:
     def inputs(self) -> tuple[str, ...]:
         return tuple(source.name for source in self.own.graph.sources)
 
+    def given(self, keeps: Mapping[str, float], coming: Vector) -> Vector:
+        """Tuples per second at every output and link, of what comes and the shares that drops keep, by arc."""
+        shares = np.array([keeps.get(arc, 1.0) for arc in self.own.arcs])
+        return np.asarray(self.own.gives @ self.own.passing(shares, coming))
+
+    def loads(self, below: Mapping[str, Matrix]) -> Matrix:
+        """What a tuple of each input takes of the capacity of this node and of those below, nothing dropped."""
+        given = self.own.throughput
+        mapped = [loads @ given[list(self.links[child])] for child, loads in below.items()]
+        return np.vstack([self.own.load_us / self.own.capacity_us[:, None], *mapped])
+
 
 def node_view(made: Structure, node: str, weights: Vector | None = None) -> NodeView:
     """What a node of a placed network knows of itself; a node below another may read no sources of its own."""
+    made.check_nothing_is_read("a feasible input table")
     part = made.graph.fragment(node)
     if part.reads:
         for source in part.graph.sources:
@@ -84,10 +97,9 @@ def _step_worth(made: Structure, weights: Vector) -> float:
     poorest single source that fills it. Tables round what comes to leaves and to nodes with outputs of their own.
     """
     placement, worth = made.placement, weights @ made.throughput
-    fills = np.divide(
-        made.capacity_us[:, None], made.load_us, out=np.full_like(made.load_us, np.inf), where=made.load_us > 0
-    )
-    least = float((fills * worth)[:, worth > 0].min(initial=np.inf))
+    load_us = made.load_us[:, worth > 0]
+    fills = np.divide(made.capacity_us[:, None], load_us, out=np.full_like(load_us, np.inf), where=load_us > 0)
+    least = float((fills * worth[worth > 0]).min(initial=np.inf))
     ends = {placement.node_of[output.name] for output in made.graph.outputs}
     rounded = [link for link in placement.links if link.head in ends]
     sources = [source for source in made.graph.sources if placement.node_of[source.name] in ends]

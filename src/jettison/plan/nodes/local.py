@@ -40,14 +40,13 @@ def plan_locally(made: Structure, rows_per_s: Mapping[str, float]) -> NodesPlan:
     capacity_us = dict(zip(made.nodes, made.capacity_us.tolist(), strict=True))
     for node in made.placement.order:
         on = flows(graph, profile, rows_per_s, keeps)
-        work_us = sum(
-            on[arc] * (profile.cost(name) + profile.read_us.get(name, 0.0))
-            for name in made.placement.by_name[node].operators
-            for arc in graph.arcs_into(name)
-        )
-        load[node] = work_us / capacity_us[node]
+        operators = made.placement.by_name[node].operators
+        work_us = sum(on[arc] * profile.cost(name) for name in operators for arc in graph.arcs_into(name))
+        reading_us = sum(profile.read_us.get(name, 0.0) * rows_per_s.get(name, 0.0) for name in operators)
+        load[node] = (work_us + reading_us) / capacity_us[node]
         if load[node] > 1:
-            keeps |= dict.fromkeys(entering(graph, node), 1 / load[node])
+            left_us = max(0.0, capacity_us[node] - reading_us)
+            keeps |= dict.fromkeys(entering(graph, node), left_us / work_us if work_us > 0 else 0.0)
     on = flows(graph, profile, rows_per_s, keeps)
     delivered = {each.name: on[graph.arcs_into(each.name)[0]] for each in graph.outputs}
     return NodesPlan(keeps, load, delivered, sum(delivered.values()))

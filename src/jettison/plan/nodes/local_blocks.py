@@ -7,7 +7,9 @@ is itself (they are never dropped before it); what is left are blocks, each at i
 
     input  1 + branches (2, worth 1) and (5, worth 1)  ->  a block of work 3 and worth 1 that stays, and one of 5 and 1
 
-Branches above a union whose stream splits again are not dropped: what that loses is shared with others.
+Where a branch leads to other nodes as well, only what they do not need is dropped there; of the rest, blocks below
+it are dropped by themselves. Branches above a union whose stream splits again are not dropped: what that loses is
+shared with others.
 """
 
 from __future__ import annotations
@@ -22,32 +24,36 @@ from jettison.plan.nodes.structure import Matrix, Structure, Vector
 
 @dataclass(frozen=True)
 class LocalDrops:
-    """Locations that a node may drop at by itself, those that lose least per unit of work first.
+    """Blocks that a node may drop by itself, each at its location, those that lose least per unit of work first.
 
-    `work_us` and `worth` are per tuple that comes to the location, without what blocks below it take. `local` are all
-    locations that lead to outputs of this node alone, `serving` those that lead to any. `least_us` is the work of a
-    tuple from each location on the cheapest way to an output of this node.
+    `work_us` is per tuple that comes to the location, with what it has joined of blocks below. A block that was joined
+    by one above it (`joined_by`, -1 for none; `share` is its tuples per tuple there) is dropped by itself only where
+    the other one is not, as nodes downstream need tuples there. `local` are all locations that lead to outputs of this
+    node alone, `serving` those that lead to any. `least_us` is the work of a tuple from each location on the cheapest
+    way to an output of this node.
     """
 
     locations: npt.NDArray[np.intp]
     work_us: Vector
-    worth: Vector
+    joined_by: npt.NDArray[np.intp]
+    share: Vector
     local: npt.NDArray[np.bool_]
     serving: npt.NDArray[np.bool_]
     least_us: Vector
 
-    def apply(self, excess_us: Vector, coming: Matrix) -> tuple[Vector, Matrix, npt.NDArray[np.bool_]]:
-        """Drop until nothing is in excess: worth lost, the share kept per location, and whether that is enough.
+    def apply(self, over_us: Vector, spare: Matrix) -> Matrix:
+        """Tuples that are dropped at every location, so that nothing is over, as far as that goes.
 
-        `coming` are the tuples at these locations, locations x rows.
+        `spare` are tuples at every location that no other node needs, locations x rows.
         """
-        saves = coming * self.work_us[:, None]
+        joined = np.where(self.joined_by[:, None] >= 0, self.share[:, None] * spare[self.joined_by], 0.0)
+        alone = np.maximum(spare[self.locations] - joined, 0.0)
+        saves = alone * self.work_us[:, None]
         before = np.cumsum(saves, axis=0) - saves
-        share = np.divide(excess_us - before, saves, out=np.zeros_like(saves), where=saves > 0)
-        share = np.clip(share, 0.0, 1.0)
-        lost = (share * coming * self.worth[:, None]).sum(axis=0)
-        enough = excess_us <= saves.sum(axis=0) + 1e-9 * np.maximum(1.0, np.abs(excess_us))
-        return lost, 1.0 - share, enough
+        share = np.divide(over_us - before, saves, out=np.zeros_like(saves), where=saves > 0)
+        dropped = np.zeros_like(spare)
+        dropped[self.locations] = np.clip(share, 0.0, 1.0) * alone
+        return dropped
 
 
 def local_drops(own: Structure, worth: Vector) -> LocalDrops:
@@ -55,15 +61,15 @@ def local_drops(own: Structure, worth: Vector) -> LocalDrops:
 
     >>> from jettison.plan.nodes.examples import fan_out
     >>> found = local_drops(fan_out(1.0, [2.0, 5.0]), np.ones(2))
-    >>> found.locations.tolist(), (found.work_us / 1e6).tolist(), found.worth.tolist()
-    ([2], [5.0], [1.0])
+    >>> found.locations.tolist(), (found.work_us / 1e6).tolist(), found.joined_by.tolist()
+    ([2, 1], [5.0, 2.0], [-1, 0])
     """
     count = len(own.arcs)
-    work, value = own.work_us[0].copy(), worth @ own.gives
+    work, value = own.work_us[0], worth @ own.gives
     linked = np.asarray((own.gives[worth == 0] > 0).any(axis=0))
     serving = np.asarray((own.gives[worth > 0] > 0).any(axis=0))
     blocks: dict[int, tuple[float, float]] = {}
-    absorbed: set[int] = set()
+    joined: dict[int, tuple[int, float]] = {}
     pending: dict[int, list[int]] = {}
     merges = (own.reaches > 0).sum(axis=1) > 1
     merging = np.zeros(count, dtype=bool)  # above such: what is lost there is not this location's alone
@@ -73,22 +79,22 @@ def local_drops(own: Structure, worth: Vector) -> LocalDrops:
         linked[at] |= any(linked[each] for each in below)
         serving[at] |= any(serving[each] for each in below)
         mass, gain = float(work[at]), float(value[at])
-        open_ = sorted({each for top in below for each in (top, *pending[top])}, key=lambda each: -_ratio(blocks[each]))
+        open_ = {each for top in below if serving[top] for each in (top, *pending[top])}
         rest = []
-        for each in open_:
+        for each in sorted(open_, key=lambda each: -_ratio(blocks[each])):
             factor = _between(own, at, each)
-            better = _ratio(blocks[each]) >= _ratio((mass, gain))
-            if better and each not in absorbed and not (linked[at] or merging[at]):
+            if _ratio(blocks[each]) >= _ratio((mass, gain)) and each not in joined and not merging[at]:
                 mass, gain = mass + factor * blocks[each][0], gain + factor * blocks[each][1]
-                absorbed.add(each)
+                joined[each] = (at, factor)
             else:
                 rest.append(each)
         blocks[at], pending[at] = (mass, gain), rest
-    kept = own.is_input | linked | merging
-    found = [at for at in range(count) if not kept[at] and at not in absorbed]
+    found = [at for at in range(count) if serving[at] and not (own.is_input[at] or merging[at])]
     found.sort(key=lambda at: _ratio(blocks[at]))
-    load, gains = (np.array([blocks[at][part] for at in found], dtype=float) for part in (0, 1))
-    return LocalDrops(np.array(found, dtype=np.intp), load, gains, ~linked, serving, _least_us(own, worth))
+    load = np.array([blocks[at][0] for at in found], dtype=float)
+    above = np.array([joined.get(at, (-1, 0.0))[0] for at in found], dtype=np.intp)
+    share = np.array([joined.get(at, (-1, 0.0))[1] for at in found], dtype=float)
+    return LocalDrops(np.array(found, dtype=np.intp), load, above, share, ~linked, serving, _least_us(own, worth))
 
 
 def _ratio(block: tuple[float, float]) -> float:

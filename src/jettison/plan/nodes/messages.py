@@ -10,9 +10,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from jettison.plan.nodes.point_quadtree import PointQuadtree
 from jettison.plan.nodes.structure import Matrix, Vector
-
-_BYTES_PER_NUMBER = 8
 
 
 @dataclass(frozen=True)
@@ -51,21 +50,18 @@ class PlanMessage:
 
 @dataclass(frozen=True)
 class TableMessage:
-    """Advance planning between neighbours: a node's feasible input table, whole."""
+    """Advance planning between neighbours: a node's feasible input table, whole (see `fit.Fit`)."""
 
     node: str
     version: int
     inputs: tuple[str, ...]
     rates: Matrix
     score: Vector
+    loads: Matrix
 
     @property
     def entries(self) -> int:
         return len(self.score)
-
-    @property
-    def bytes(self) -> int:
-        return _BYTES_PER_NUMBER * self.entries * (len(self.inputs) + 1)
 
 
 @dataclass(frozen=True)
@@ -78,6 +74,7 @@ class TableDelta:
     rates: Matrix
     score: Vector
     withdrawn: Matrix
+    loads: Matrix
 
     @property
     def entries(self) -> int:
@@ -89,20 +86,26 @@ def delta_between(before: TableMessage, after: TableMessage, tolerance: float = 
     """What to send so that the receiver's scores are within `tolerance` of the new ones.
 
     Rows that no longer hold are always withdrawn. A row is sent where what the receiver has is further off: the same
-    row's old score or, for a new row, the best row that is still there and asks for no more.
+    row's old score or, for a new row, the best row that is still there and asks for no more, by its old score or by the
+    one that is sent with this delta.
     """
     old, new = _keys(before.rates), _keys(after.rates)
-    at_old = {key: at for at, key in enumerate(old)}
-    gone = np.array([key not in set(new) for key in old], dtype=bool) if len(old) else np.zeros(0, dtype=bool)
+    at_old, at_new = ({key: at for at, key in enumerate(keys)} for keys in (old, new))
+    stays = np.array([key in at_new for key in old], dtype=bool)
     known = np.array([at_old.get(key, -1) for key in new], dtype=np.intp)
-    score = np.where(known >= 0, before.score[np.maximum(known, 0)], -np.inf)
-    fresh = np.flatnonzero(known < 0)
-    stays = np.flatnonzero(~gone)
-    for at in fresh:
-        below = stays[(before.rates[stays] <= after.rates[at] + 1e-9).all(axis=1)]
-        score[at] = before.score[below].max(initial=0.0)
-    off = np.abs(after.score - score) > tolerance * np.abs(after.score) + 1e-12
-    return TableDelta(after.node, after.version, before.version, after.rates[off], after.score[off], before.rates[gone])
+    fresh = known < 0
+    score = np.where(fresh, np.inf, before.score[known])  # nothing stands for a new row
+    allowed = tolerance * np.abs(after.score) + 1e-12
+    off = np.abs(after.score - score) > allowed
+    if tolerance > 0 and fresh.any() and not fresh.all():
+        found = np.zeros(int(fresh.sum()), dtype=bool)
+        for held in (score[~fresh], np.where(off, after.score, score)[~fresh]):  # before the delta, and with it
+            index = PointQuadtree(after.rates[~fresh], held)
+            best = np.array([index.find(rates) for rates in after.rates[fresh]], dtype=np.intp)
+            found |= np.abs(after.score[fresh] - np.where(best < 0, np.inf, held[best])) > allowed[fresh]
+        off[fresh] = found
+    rates, withdrawn = after.rates[off], before.rates[~stays]
+    return TableDelta(after.node, after.version, before.version, rates, after.score[off], withdrawn, after.loads)
 
 
 def with_delta(known: TableMessage, delta: TableDelta) -> TableMessage:
@@ -112,7 +115,7 @@ def with_delta(known: TableMessage, delta: TableDelta) -> TableMessage:
     rates = np.vstack([known.rates[stays], delta.rates])
     score = np.concatenate([known.score[stays], delta.score])
     order = np.lexsort(np.round(rates, 9).T[::-1])
-    return replace(known, version=delta.version, rates=rates[order], score=score[order])
+    return replace(known, version=delta.version, rates=rates[order], score=score[order], loads=delta.loads)
 
 
 def _keys(rates: Matrix) -> list[bytes]:

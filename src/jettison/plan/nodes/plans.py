@@ -39,7 +39,7 @@ class NodesPlan:
 def plan_of(made: Structure, keeps: Vector, rates: Vector, score: float, passing: Vector | None = None) -> NodesPlan:
     """The plan that keeps these shares at all locations; `passing` are tuples behind them, where known."""
     passing = made.passing(keeps, rates) if passing is None else passing
-    load, came = made.work_us @ passing / made.capacity_us, made.gives @ passing
+    load, came = made.load(passing, rates), made.gives @ passing
     names = [output.name for output in made.graph.outputs]
     return NodesPlan(
         {arc: float(keep) for arc, keep in zip(made.arcs, keeps, strict=True) if keep < _OPEN},

@@ -1,9 +1,9 @@
 """A point quadtree over the rows of a table: which row gives most, of those that ask for no more than given rates?
 
-The row with the highest score is the root; it divides the others into quadrants, by whether they ask for at least as
-much on each input. Every subtree's root is its best row. So a search that follows the best root first, and skips
-quadrants that ask for more than there is, ends at the first row that fits (thesis 5.5.4). Rows of small quadrants are
-looked through one after the other: of sixteen rows NumPy compares all as fast as two.
+A row in the middle is the root; it divides the others into quadrants, by whether they ask for at least as much on each
+input (thesis 5.5.4). Every quadrant knows its best score. So a search that follows the best quadrant first, and skips
+those that ask for more than there is, ends at the first row that comes up. The rows of small quadrants are compared all
+at once: of 64 rows NumPy compares all as fast as two.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ from jettison.plan.nodes.structure import Matrix, Vector
 
 _BUCKET = 64
 _SLACK = 1e-9
+_ROW, _TREE = 0, 1
+
+Rows = npt.NDArray[np.intp]
 
 
 class PointQuadtree:
@@ -30,51 +33,52 @@ class PointQuadtree:
     def __init__(self, rates: Matrix, score: Vector) -> None:
         self._rates, self._score = rates, score
         self._powers = 1 << np.arange(rates.shape[1])
-        self._nodes: list[tuple[int, list[tuple[int, float, int]]]] = []
-        self._buckets: list[npt.NDArray[np.intp]] = []
+        self._members: list[Rows] = [np.lexsort((rates.sum(axis=1), -score))]
+        self._quadrants: list[list[tuple[int, float, int]]] = [[]]
+        """By number of a subtree: its rows, the best first, or its root alone; and (code, best score, number)."""
         self.depth = 0
-        order = np.lexsort((rates.sum(axis=1), -score))
-        self._root = self._built(order, 0)
+        largest = rates.max(axis=0, initial=0.0)
+        self._size = (rates / np.where(largest > 0, largest, 1.0)).sum(axis=1)
+        waiting = [(0, 0)]
+        while waiting:  # no recursion: trees of a single input may be deep
+            at, depth = waiting.pop()
+            self.depth = max(self.depth, depth)
+            waiting += [(child, depth + 1) for child in self._divide(at)]
 
     def find(self, rates: Vector) -> int:
         """The best row that asks for no more than `rates`; -1 where there is none."""
         limit = rates + _SLACK * np.maximum(1.0, rates)
-        waiting = [(-float(self._score.max()), self._root)]
+        waiting = [(-np.inf, _TREE, 0)]
         while waiting:
-            _, at = heapq.heappop(waiting)
-            if at < -len(self._buckets):
-                return ~(at + len(self._buckets))  # a row of a bucket, which had to wait for better ones
-            if at < 0:
-                rows = self._buckets[-1 - at]
-                fits = (self._rates[rows] <= limit).all(axis=1)
-                if not fits.any():
-                    continue
-                found = int(rows[int(np.argmax(fits))])
-                if not waiting or -float(self._score[found]) <= waiting[0][0]:
-                    return found
-                heapq.heappush(waiting, (-float(self._score[found]), ~found - len(self._buckets)))
-                continue
-            row, quadrants = self._nodes[at]
-            beyond = int(self._powers @ (self._rates[row] > limit))
-            if not beyond:
-                return row
-            for code, best, child in quadrants:
-                if not code & beyond:
-                    heapq.heappush(waiting, (-best, child))
+            _, kind, at = heapq.heappop(waiting)
+            if kind == _ROW:
+                return at
+            members, quadrants = self._members[at], self._quadrants[at]
+            fits = (self._rates[members] <= limit).all(axis=1)
+            if fits.any():
+                row = int(members[int(np.argmax(fits))])
+                heapq.heappush(waiting, (-float(self._score[row]), _ROW, row))
+            if quadrants:
+                beyond = int(self._powers @ (self._rates[members[0]] > limit))
+                for code, best, child in quadrants:
+                    if not code & beyond:
+                        heapq.heappush(waiting, (-best, _TREE, child))
         return -1
 
-    def _built(self, order: npt.NDArray[np.intp], depth: int) -> int:
-        """The tree of rows that are given best first; negative numbers are buckets."""
-        self.depth = max(self.depth, depth)
-        if len(order) <= _BUCKET:
-            self._buckets.append(order)
-            return -len(self._buckets)
-        at, row, rest = len(self._nodes), int(order[0]), order[1:]
-        self._nodes.append((row, []))
-        codes = (self._rates[rest] >= self._rates[row]) @ self._powers
-        for code in np.unique(codes):
-            members = rest[codes == code]
-            if code == self._powers.sum():
-                continue  # these ask for more of everything, and give less
-            self._nodes[at][1].append((int(code), float(self._score[members[0]]), self._built(members, depth + 1)))
-        return at
+    def _divide(self, at: int) -> list[int]:
+        """Cut a subtree into its root and quadrants, unless it is small; the numbers of the quadrants."""
+        members = self._members[at]
+        if len(members) <= _BUCKET:
+            return []
+        middle = int(np.argpartition(self._size[members], len(members) // 2)[len(members) // 2])
+        root, rest = members[middle], np.delete(members, middle)
+        codes = (self._rates[rest] >= self._rates[root]) @ self._powers
+        order = np.argsort(codes, kind="stable")
+        found, starts = np.unique(codes[order], return_index=True)
+        first = len(self._members)
+        for code, rows in zip(found.tolist(), np.split(rest[order], starts[1:]), strict=True):
+            self._quadrants[at].append((code, float(self._score[rows[0]]), len(self._members)))
+            self._members.append(rows)
+            self._quadrants.append([])
+        self._members[at] = members[[middle]]
+        return list(range(first, len(self._members)))

@@ -1,7 +1,7 @@
 """The linear program of a placed network, solved by HiGHS from the solution of the last one (thesis 5.2).
 
     maximise    sum of worth * z                        z: pieces of what comes to an output
-    such that   work @ y <= capacity                    on every node
+    such that   work @ y <= capacity - reading @ rate   on every node
                 y <= reaches @ y  at branches,  y <= rate  at inputs
                 sum of an output's z <= gives @ y
                 gives @ y >= min_accuracy * what would come to the output, nothing dropped
@@ -40,7 +40,7 @@ _FITS, _HOLDS = 1.0 + 1e-9, 1.0 - 1e-9
 
 @dataclass(frozen=True)
 class Solved:
-    """Tuples per second behind every location's drop, and what they are worth; `reason` where floors do not fit."""
+    """Tuples per second behind every location's drop, and what they are worth; `reason` where nodes stay overloaded."""
 
     passing: Vector
     score: float
@@ -72,24 +72,21 @@ class Program:
         self._basis: Any = None
         self.solved = 0
 
-    @property
-    def weights(self) -> Vector:
-        """What a tuple at each output is worth to begin with; 1 for throughput."""
-        return np.array([pieces[0][1] for pieces in self._pieces])
-
     def solve(self, rates: Vector) -> Solved:
         """The best plan for these rates of the sources."""
         made = self.structure
-        full, most = made.throughput @ rates, self._shape.most(rates)
-        shares = self._run(full, most)
+        reading = made.reading_us @ rates / made.capacity_us
+        room = np.maximum(1.0 - reading, 0.0)
+        full, most = made.throughput @ rates, self._shape.most(rates, room)
+        shares = self._run(full, most, room)
         self.solved += 1
         if shares is None:
-            return self._least_overload(made.whole @ rates, full)
+            return self._least_overload(made.whole @ rates, full, reading)
         passing = self._kept(shares * most)
-        load = float((made.work_us @ passing / made.capacity_us).max())
-        if load > _FITS:  # by rounding: what HiGHS takes for feasible may be above by its tolerance
-            passing = passing / load
-        return Solved(passing, self.score(passing, full))
+        used = np.divide(self._shape.load @ passing, room, out=np.zeros_like(room), where=room > 0)
+        if used.max() > _FITS:  # by rounding: what HiGHS takes for feasible may be above by its tolerance
+            passing = passing / used.max()
+        return Solved(passing, self.score(passing, full), self._unread(reading))
 
     def score(self, passing: Vector, full: Vector) -> float:
         """What so many tuples behind drops are worth, when `full` would come to outputs without them."""
@@ -109,20 +106,31 @@ class Program:
         keeps = self.structure.keeps(solved.passing, rates)
         return replace(plan_of(self.structure, keeps, rates, solved.score, solved.passing), infeasible=solved.reason)
 
-    def _run(self, full: Vector, most: Vector) -> Vector | None:
+    def _unread(self, reading: Vector) -> str | None:
+        """Why a node stays overloaded though it drops everything."""
+        at = int(np.argmax(reading))
+        if reading[at] <= 1:
+            return None
+        return (
+            f"reading alone takes {100 * reading[at]:.0f} % of the capacity of node {self.structure.nodes[at]!r}, and "
+            f"no drop saves it: give the node more capacity."
+        )
+
+    def _run(self, full: Vector, most: Vector, room: Vector) -> Vector | None:
         """The share of `most` that passes every location; None where floors cannot be held."""
         import highspy
 
         shape, highs, held = self._shape, self._highs, self._floored
         got = self.structure.gives @ most
+        if ((full > 0) & (got <= 0))[held].any():
+            return None
         cut = np.divide(full, got, out=np.zeros_like(full), where=got > 0)
         worth = got if self.objective == "throughput" else self._worth(inverse(cut))
         rows, columns = shape.size
-        nodes = len(self.structure.nodes)
         cost = np.concatenate([np.zeros(len(most)), worth / (float(worth.max(initial=0.0)) or 1.0)])
         upper = np.concatenate([(most > 0).astype(float), self._width * cut[self._owner]])
         lower, limit = np.full(rows, -highspy.kHighsInf), np.zeros(rows)
-        limit[:nodes] = 1.0
+        limit[: len(room)] = room
         lower[rows - len(held) :], limit[rows - len(held) :] = (self._floors * cut)[held] * _HOLDS, highspy.kHighsInf
         value = shape.values(most, got)
         highs.passModel(
@@ -152,7 +160,7 @@ class Program:
         worth: Vector = slope * share[self._owner]
         return worth
 
-    def _least_overload(self, most: Vector, full: Vector) -> Solved:
+    def _least_overload(self, most: Vector, full: Vector, reading: Vector) -> Solved:
         """Floors win over capacity: the plan that holds them and has the smallest overload on any node."""
         from scipy.optimize import linprog
 
@@ -161,13 +169,13 @@ class Program:
         held = [at for at in self._floored if full[at] > 0]
         load = np.hstack([load, -np.ones((len(load), 1))])
         branch, floor = (np.hstack([each, np.zeros((len(each), 1))]) for each in (branch, -output[held]))
-        bound = np.concatenate([np.zeros(len(load) + len(branch)), -self._floors[held]])
+        bound = np.concatenate([-reading, np.zeros(len(branch)), -self._floors[held]])
         bounds = [*((0.0, float(each > 0)) for each in most), (1.0, None)]
         found = linprog(np.append(np.zeros(count), 1.0), np.vstack([load, branch, floor]), bound, bounds=bounds)
         if found.x is None:
             raise PlanError(f"floors cannot be held at any capacity: {found.message}")
         passing = self._kept(np.clip(np.asarray(found.x)[:count], 0.0, 1.0) * most)
-        over = made.work_us @ passing / made.capacity_us
+        over = self._shape.load @ passing + reading
         node = made.nodes[int(np.argmax(over))]
         wanted = ", ".join(f"{made.graph.outputs[at].name} {self._floors[at]:g}" for at in self._floored)
         reason = (

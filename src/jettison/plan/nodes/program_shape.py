@@ -40,18 +40,19 @@ class ProgramShape:
         self._columns, self._value, self._owner = columns, matrix[filled], owner
         self.start = np.concatenate([[0], np.cumsum(filled.sum(axis=1))[:-1]]).astype(np.int32)
         self.index = columns.astype(np.int32)
-        self._limits = np.divide(1.0, self.load, out=np.full_like(self.load, np.inf), where=self.load > 0).min(axis=0)
+        self._limits = _limits(self.load, np.ones(len(self.load)))
         # lists: of single numbers Python is faster than NumPy
         self._above = [(int(at), _filled(made.reaches[at])) for at in self._branches]
         single = (made.reaches > 0).sum(axis=1) <= 1
         below = [(at, _filled(made.reaches[:, at])) for at in reversed(range(count))]
         self._below = [(at, feeds) for at, feeds in below if feeds and all(single[each] for each, _ in feeds)]
 
-    def most(self, rates: Vector) -> Vector:
-        """The most tuples per second that can pass each location: what comes, and what its nodes can do."""
+    def most(self, rates: Vector, room: Vector) -> Vector:
+        """The most tuples per second that can pass each location: what comes, and what its nodes have room for."""
         coming = np.zeros(len(self._made.arcs))
         coming[self._made.inputs] = rates
-        found, limits = np.minimum(coming, self._limits).tolist(), self._limits.tolist()
+        bound = self._limits if (room == 1).all() else _limits(self.load, room)
+        found, limits = np.minimum(coming, bound).tolist(), bound.tolist()
         for at, above in self._above:
             found[at] = min(limits[at], sum([found[each] * share for each, share in above]))
         return np.array(found)
@@ -82,6 +83,12 @@ class ProgramShape:
         for at, below in self._below:
             found[at] = min(found[at], max([found[each] / share for each, share in below]))
         return np.array(found)
+
+
+def _limits(load: Matrix, room: Vector) -> Vector:
+    """Tuples per second at each location that fill the first of its nodes."""
+    full = np.divide(room[:, None], load, out=np.full_like(load, np.inf), where=load > 0)
+    return np.asarray(full.min(axis=0))
 
 
 def _filled(values: Vector) -> list[tuple[int, float]]:

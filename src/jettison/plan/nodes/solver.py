@@ -9,7 +9,7 @@ its highest corner: a cell's error is
 Cells are halved along every input, the one with the largest error first, until no error exceeds epsilon; a cell whose
 highest corner is feasible needs no plan. Solver-W ranks cells by probability x error, and stops when the sum of these
 is at most epsilon. All this holds for throughput alone: of utility more rates may leave less, and a cell at rates of 0
-has no bound. Utility is planned tick by tick (`PerTick`).
+has no bound. Utility, `min_accuracy` and reading (`read_us`) are planned tick by tick (`PerTick`).
 """
 
 from __future__ import annotations
@@ -85,7 +85,8 @@ class Solver:
     """Advance planning by a coordinator: build once, then look plans up.
 
     `highest` are the largest rates that are planned for, `epsilon` the error that is allowed: of every cell or, with
-    a `workload`, the expected one. `most_s` ends the division early; `cells.worst_error` says how far it got.
+    a `workload`, the expected one. `most_s` ends the division early; `cells.worst_error` says how far it got. Rates
+    above `highest` are dropped down to it, so the error is bounded up to there only.
 
     >>> from jettison.plan.nodes.examples import two_chains
     >>> made = two_chains((1.0, 2.0), (3.0, 1.0))
@@ -110,6 +111,13 @@ class Solver:
     ) -> None:
         if not 0 < epsilon < 1:
             raise NetworkError(f"epsilon is {epsilon}: give the error that is allowed, above 0 and below 1.")
+        made.check_nothing_is_read("Solver")
+        for output in made.graph.outputs:
+            if output.qos.min_accuracy > 0:
+                raise NetworkError(
+                    f"output {output.name!r}: min_accuracy is {output.qos.min_accuracy:g}: Solver bounds the error of "
+                    f"throughput alone, and more rows may leave less where floors are held: plan with PerTick."
+                )
         top = made.rates(highest)
         if not (top > 0).all():
             raise NetworkError(f"highest rates are {dict(highest)}: give rates above 0 for all sources.")
@@ -125,9 +133,12 @@ class Solver:
     def plan(self, rows_per_s: Mapping[str, float]) -> NodesPlan:
         """The plan for these rates: nothing is dropped where all nodes can process them, else that of their cell."""
         made, rates = self.structure, self.structure.rates(rows_per_s)
-        if made.feasible(rates):
-            keeps = np.ones(len(made.arcs))
-            return plan_of(made, keeps, rates, self._score(keeps, rates))
+        useful = made.useful(rates)
+        for wanted in (rates, useful):
+            if made.feasible(wanted):
+                keeps = np.ones(len(made.arcs))
+                keeps[made.inputs[wanted < rates]] = 0.0
+                return plan_of(made, keeps, rates, self._score(keeps, rates))
         at = self.cells.find(rates)
         low = self.cells.low[at]
         keeps = made.keeps(self.cells.passing[at], low)
@@ -167,8 +178,13 @@ class Solver:
             rank, at = queue[0]
             reached = expected if workload is not None else -rank
             self.history.append((clock() - began, self.program.solved, reached))
-            if reached <= epsilon or clock() - began > most_s or len(growing.low) > MOST_CELLS:
+            if reached <= epsilon or clock() - began > most_s:
                 break
+            if len(growing.low) > MOST_CELLS:
+                raise NetworkError(
+                    f"an error of {epsilon:g} takes more than {MOST_CELLS:,} cells, which leave {reached:.3g}: use a "
+                    f"larger epsilon, lower highest rates, or plan with PerTick."
+                )
             heapq.heappop(queue)
             expected += rank
             growing.child[at] = len(growing.low)
@@ -178,8 +194,9 @@ class Solver:
         return growing.frozen(expected if workload is not None else float("nan"))
 
     def _error(self, low: Vector, high: Vector) -> tuple[float, Vector]:
-        """The error of a cell, and what passes at its lowest corner."""
+        """The error of a cell, and what passes at its lowest corner; sources that lead to no output are dropped."""
         made = self.structure
+        low, high = made.useful(low), made.useful(high)
         if made.feasible(high):
             return 0.0, made.whole @ low
         bottom, passing = self._corner(low)

@@ -4,6 +4,7 @@ A drop location is an input or a branch of a split. Between one location and the
 operators that may lie on several nodes. With y the tuples per second behind each location's drop:
 
     work @ y       microseconds per second on every node             (5.1, 5.4, 5.9)
+    reading @ r    the same for reading sources at rates r, which no drop saves
     reaches @ y    tuples that come to every branch from above: y of a branch is at most that     (5.6, 5.7)
     gives @ y      tuples that come to every output                  (5.3, 5.8, 5.11)
 
@@ -47,6 +48,7 @@ class Structure:
     reaches: Matrix
     gives: Matrix
     capacity_us: Vector
+    reading_us: Matrix
 
     @property
     def placement(self) -> Placement:
@@ -75,7 +77,7 @@ class Structure:
     @cached_property
     def load_us(self) -> Matrix:
         """Work per tuple of each source on every node, nothing dropped: nodes x sources."""
-        return self.work_us @ self.whole
+        return self.work_us @ self.whole + self.reading_us
 
     @cached_property
     def throughput(self) -> Matrix:
@@ -118,6 +120,23 @@ class Structure:
             )
         return replace(self, capacity_us=self.capacity_us * share)
 
+    def load(self, passing: Vector, rates: Vector) -> Vector:
+        """Load over capacity of every node: sources bring `rates`, and `passing` tuples are behind drops."""
+        return np.asarray((self.work_us @ passing + self.reading_us @ rates) / self.capacity_us)
+
+    def useful(self, rates: Vector) -> Vector:
+        """The rates of sources that lead to an output, 0 for all others: to drop those costs nothing."""
+        return np.where(self.throughput.any(axis=0), rates, 0.0)
+
+    def check_nothing_is_read(self, planner: str) -> None:
+        """Raise where reading a source costs something: then more rows may leave less, and no bound holds."""
+        for source, cost in self.profile.read_us.items():
+            if cost > 0:
+                raise NetworkError(
+                    f"profile read_us of {source!r} is {cost:g}: {planner} needs drops that save all work of a "
+                    f"row, and reading is not saved: plan with mode 'per-tick'."
+                )
+
     def feasible(self, rates: Vector) -> bool:
         """Whether every node can process these rates, nothing dropped."""
         return bool(np.all(self.load_us @ rates <= self.capacity_us * (1 + 1e-9)))
@@ -152,6 +171,7 @@ def structure(graph: Graph, profile: Profile) -> Structure:
     >>> made.work_us.tolist(), made.capacity_us.tolist()
     ([[1.0, 2.0], [3.0, 1.0]], [1.0, 1.0])
     """
+    graph = getattr(graph, "graph", graph)  # a Network is around one
     if graph.placement is None:
         raise NetworkError(f"network {graph.name!r} has no nodes: declare them with net.place(jt.Node(...), ...).")
     profile.check(graph)
@@ -168,7 +188,7 @@ def structure(graph: Graph, profile: Profile) -> Structure:
     for at, arc in enumerate(arcs):
         head, end = arc_head(arc), ends[arc_head(arc)]
         while True:
-            work[node_at[placement.node_of[head]], at] += passes[at] * _cost(graph, profile, head)
+            work[node_at[placement.node_of[head]], at] += passes[at] * profile.cost(head)
             passes[at] *= profile.passes(head)
             if head == end:
                 break
@@ -185,12 +205,11 @@ def structure(graph: Graph, profile: Profile) -> Structure:
             if tails[arc] == end:
                 reaches[below, at] = passes[at]
     capacity = np.array([node.capacity_us for node in placement.nodes])
-    _check_work(graph, work)
-    return Structure(graph, profile, arcs, np.arange(len(sources)), work, reaches, gives, capacity)
-
-
-def _cost(graph: Graph, profile: Profile, name: str) -> float:
-    return profile.cost(name) + profile.read_us.get(name, 0.0)
+    reading = np.zeros((len(node_at), len(sources)))
+    for at, source in enumerate(sources):
+        reading[node_at[placement.node_of[source]], at] = profile.read_us.get(source, 0.0)
+    _check_work(graph, np.hstack([work, reading]))
+    return Structure(graph, profile, arcs, np.arange(len(sources)), work, reaches, gives, capacity, reading)
 
 
 def _check_work(graph: Graph, work: Matrix) -> None:

@@ -13,12 +13,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from jettison.errors import NetworkError
-from jettison.network.arc import Arc
+from jettison.network.arc import Arc, arc_head
 from jettison.plan.nodes.fit import Fit, fine_spread, generate, merge
 from jettison.plan.nodes.fragment_structure import NodeView, node_view
 from jettison.plan.nodes.messages import TableDelta, TableMessage, delta_between, with_delta
 from jettison.plan.nodes.plans import NodesPlan, plan_of
 from jettison.plan.nodes.structure import Structure, Vector
+
+_FULL, _ROUNDED = 1.0 + 1e-9, 1e-9
 
 
 @dataclass(frozen=True)
@@ -71,24 +73,19 @@ class Tables:
         return sum(len(fit) for fit in self.fits.values())
 
     def plan(self, rows_per_s: Mapping[str, float]) -> NodesPlan:
-        """Nothing is dropped where all nodes can process these rates; else the best rows, from the roots down."""
+        """What all nodes do together, each by its table, from the roots down."""
         made, rates = self.structure, self.structure.rates(rows_per_s)
-        keeps = np.ones(len(made.arcs))
-        if not made.feasible(rates):
-            shares: dict[tuple[str, str], float] = {}
-            rows: dict[str, int] = {}
-            for node in made.placement.order:
-                view, fit = self.views[node], self.fits[node]
-                if node not in rows:
-                    coming = np.array([rows_per_s[name] for name in view.inputs])
-                    rows[node] = fit.best(coming)
-                else:
-                    coming = fit.rates[rows[node]]
-                for arc, keep in local_keeps(view, fit, rows[node], coming).items():
-                    shares[node, arc] = keep
-                rows |= {child: int(each[rows[node]]) for child, each in fit.children.items()}
-            keeps = whole_keeps(made, self.views, shares)
-        found = plan_of(made, keeps, rates, 0.0)
+        shares: dict[tuple[str, str], float] = {}
+        coming = {
+            name: np.array([rows_per_s.get(each, 0.0) for each in view.inputs]) for name, view in self.views.items()
+        }
+        for node in made.placement.order:
+            view = self.views[node]
+            here = follow(view, self.fits[node], {child: self.fits[child] for child in view.links}, coming[node])
+            shares |= {(node, arc): keep for arc, keep in here.items()}
+            given = view.given(here, coming[node])
+            coming |= {child: given[list(outputs)] for child, outputs in view.links.items()}
+        found = plan_of(made, whole_keeps(made, self.views, shares), rates, 0.0)
         return replace(found, score=float(self._weights @ np.array(list(found.delivered.values()))))
 
 
@@ -101,22 +98,59 @@ def table_of(view: NodeView, children: Mapping[str, Fit], grain: Grain) -> Fit:
     return generate(view, grain.of(view), epsilon=grain.epsilon)
 
 
-def local_keeps(view: NodeView, fit: Fit, row: int, coming: Vector) -> dict[str, float]:
-    """The shares that a node's drops keep, by arc of its fragment, when it follows a row of its table."""
-    keeps = view.own.keeps(fit.passing[row], coming)
-    return {arc: float(keep) for arc, keep in zip(view.own.arcs, keeps, strict=True) if keep < 1.0}
+def follow(view: NodeView, fit: Fit, below: Mapping[str, Fit], coming: Vector, slack: float = 0.0) -> dict[str, float]:
+    """The shares that a node's drops keep for the rates that come to it, by arc of its fragment.
+
+    Nothing is dropped where all of it fits. Where it fits without inputs that no row asks for, those are dropped. Else
+    the node follows the best row. With `slack`, rates that are too high by that share are let pass.
+    """
+    own, asked = view.own, fit.rates.any(axis=0)
+    for wanted in (coming, np.where(asked, coming, 0.0)):
+        if _fits(view, fit, below, wanted / (1 + slack)):
+            return {own.arcs[at]: 0.0 for at in own.inputs[wanted < coming]}
+    keeps = own.keeps(fit.passing[fit.best(coming)], coming)
+    return {arc: float(keep) for arc, keep in zip(own.arcs, keeps, strict=True) if keep < 1.0}
+
+
+def _fits(view: NodeView, fit: Fit, below: Mapping[str, Fit], coming: Vector) -> bool:
+    """Whether the node and all nodes below it can take what comes, though some of those may drop by local plans."""
+    taken = fit.loads @ coming
+    if taken[0] > _FULL:
+        return False
+    if (taken <= _FULL).all():
+        return True
+    given = view.own.throughput @ coming
+    for child, outputs in view.links.items():
+        wanted = given[list(outputs)]
+        # whether some row asks for at least this much of everything
+        if not (below[child].rates >= wanted - 1e-9 * np.maximum(1.0, wanted)).all(axis=1).any():
+            return False
+    return True
 
 
 def whole_keeps(made: Structure, views: Mapping[str, NodeView], shares: Mapping[tuple[str, str], float]) -> Vector:
     """Shares on the arcs of the whole network, of shares on the arcs of fragments.
 
-    A drop at the input of a node below counts on all arcs that its link runs over.
+    What a node drops at its input is not sent in the first place: it is dropped at the last location above it.
     """
-    where, keeps = made.placement.node_of, np.ones(len(made.arcs))
+    graph, where = made.graph, made.placement.node_of
+    consumers, ends, keeps = graph.consumers, graph.segment_ends, np.ones(len(made.arcs))
+
+    def read(tail: str, head: str) -> float:
+        """The share that the node of `head` keeps at the input where it reads `tail`; 1 where both are on one node."""
+        reads = views[where[head]].part.reads
+        return next((shares.get((where[head], at), 1.0) for at, link in reads.items() if link.operator == tail), 1.0)
+
     for at, arc in enumerate(made.arcs):
-        for node in dict.fromkeys((where[Arc(arc).origin], where[Arc(arc).head])):
+        tail, head = Arc(arc).tail, Arc(arc).head
+        for node in dict.fromkeys((where[Arc(arc).origin], where[head])):
             for here in views[node].part.arcs_here(arc):
                 keeps[at] *= shares.get((node, here), 1.0)
+        if tail is not None:
+            keeps[at] *= read(tail, head)
+        while head != ends[arc_head(arc)]:
+            keeps[at] *= read(head, consumers[head][0])
+            head = consumers[head][0]
     return keeps
 
 
@@ -124,32 +158,44 @@ class TableNode:
     """D-FIT: one node with its own table, its children's, and what it has sent to its parent.
 
     `receive` takes in a child's message, `send` gives the next message for the parent, or None where nothing changed by
-    more than `tolerance` of a score. A delta that comes before the table it builds on is not applied; the node asks for
-    the whole table again (`wants`).
+    more than `tolerance` of a score. A delta that comes before the table it builds on is not applied: `receive` is
+    False, and the child is to send all of it (`ask_whole`). Versions count up from `version`: a node that has
+    lost everything begins at the time of its restart in ms, so that its parent takes what it sends for new.
     """
 
-    def __init__(self, view: NodeView, grain: Grain, tolerance: float = 0.0) -> None:
+    def __init__(self, view: NodeView, grain: Grain, tolerance: float = 0.0, version: int = 0) -> None:
         self.view, self.grain, self.tolerance = view, grain, tolerance
         self._children: dict[str, TableMessage] = {}
         self._sent: TableMessage | None = None
+        self._version = version
         self._fit: Fit | None = None
         self._spread = grain.of(view)
         self._ask_whole = False
 
     @property
+    def missing(self) -> tuple[str, ...]:
+        """Children that have not sent a table yet."""
+        return tuple(child for child in self.view.links if child not in self._children)
+
+    @property
     def complete(self) -> bool:
         """Whether all children have sent a table."""
-        return all(child in self._children for child in self.view.links)
+        return not self.missing
+
+    @property
+    def _below(self) -> dict[str, Fit]:
+        """What is known of the tables of children: all but what they drop themselves."""
+        return {
+            name: Fit(each.inputs, each.rates, each.score, each.rates, each.loads)
+            for name, each in self._children.items()
+        }
 
     @property
     def fit(self) -> Fit:
         """The node's table, of what is known of its children."""
         if self._fit is None:
-            tables = {
-                name: Fit(each.inputs, each.rates, each.score, each.rates) for name, each in self._children.items()
-            }
             grain = replace(self.grain, spread=None if self._spread is None else {self.view.name: tuple(self._spread)})
-            self._fit = table_of(self.view, tables, grain)
+            self._fit = table_of(self.view, self._below, grain)
         return self._fit
 
     def receive(self, message: TableMessage | TableDelta) -> bool:
@@ -166,10 +212,16 @@ class TableNode:
         return True
 
     def changed(self, view: NodeView) -> None:
-        """Costs, selectivities or operators of this node have changed. The grid stays, so that deltas are small."""
+        """Costs, selectivities or operators have changed. The grid stays, so that deltas are small.
+
+        Where the error is bounded (`Grain.fine`) and needs smaller steps by now, steps are divided: old rows stay rows.
+        """
         if self._spread is None and not self.view.links and self._fit is not None:
             steps = [np.unique(np.round(column, 12)) for column in self._fit.rates.T]
             self._spread = np.array([each[1] if len(each) > 1 else 1.0 for each in steps])
+        elif self._spread is not None and (wanted := self.grain.of(view)) is not None:
+            same = view.inputs == self.view.inputs
+            self._spread = self._spread / np.ceil(self._spread / wanted - _ROUNDED) if same else wanted
         self.view, self._fit = view, None
 
     def ask_whole(self) -> None:
@@ -181,38 +233,24 @@ class TableNode:
         if not self.complete:
             return None
         fit, before = self.fit, self._sent
-        version = 1 if before is None else before.version + 1
-        whole = TableMessage(self.view.name, version, self.view.inputs, fit.rates, fit.score)
+        whole = TableMessage(self.view.name, self._version + 1, self.view.inputs, fit.rates, fit.score, fit.loads)
         if before is None or self._ask_whole or before.inputs != whole.inputs:
-            self._sent, self._ask_whole = whole, False
+            self._sent, self._version, self._ask_whole = whole, whole.version, False
             return whole
         delta = delta_between(before, whole, self.tolerance)
-        if not delta.entries:
+        if not delta.entries and np.array_equal(before.loads, whole.loads):
             return None
+        self._version = whole.version
+        if delta.entries >= whole.entries:
+            self._sent = whole
+            return whole
         self._sent = with_delta(before, delta)
-        return delta if delta.entries < len(whole.score) else replace(whole, version=version)
+        return delta
 
     def plan(self, coming: Vector, slack: float = 0.0) -> dict[str, float]:
         """The shares that this node's drops keep for the rates that come to it.
 
-        Nothing where the table of a child has not come yet: then the node can only look after itself. With `slack`,
-        rates that are too high by that share are let pass: the parent meant them to fit, and counted rows scatter.
+        Nothing where the table of a child has not come yet: then the node can only look after itself. `slack`: the
+        parent meant what comes to fit, and counted rows scatter.
         """
-        if not self.complete or self._fits(coming / (1 + slack)):
-            return {}
-        row = self.fit.best(coming)
-        return local_keeps(self.view, self.fit, row, coming)
-
-    def _fits(self, coming: Vector) -> bool:
-        """Whether the node and, by their tables, all nodes below it can take what comes: nothing is dropped."""
-        own = self.view.own
-        if float(own.load_us[0] @ coming) > own.capacity_us[0] * (1 + 1e-9):
-            return False
-        given = own.throughput @ coming
-        for child, outputs in self.view.links.items():
-            rates = self._children[child].rates
-            wanted = given[list(outputs)]
-            # whether some row asks for at least this much of everything
-            if not (rates >= wanted - 1e-9 * np.maximum(1.0, wanted)).all(axis=1).any():
-                return False
-        return True
+        return follow(self.view, self.fit, self._below, coming, slack) if self.complete else {}

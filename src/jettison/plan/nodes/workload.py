@@ -58,5 +58,10 @@ class Seen:
 
     def probability(self, low: Matrix, high: Matrix) -> Vector:
         ticks = np.asarray(self.ticks)[None]
+        if ticks.shape[2] != low.shape[1]:
+            raise NetworkError(
+                f"workload: ticks have {ticks.shape[2]} rates, and the network has {low.shape[1]} sources: give one "
+                f"each."
+            )
         inside = ((ticks >= low[:, None]) & (ticks < high[:, None])).all(axis=2)
         return np.asarray(inside.mean(axis=1))

@@ -82,5 +82,6 @@ class Context:
 
     def restated(self, plan: Plan, drops: Mapping[str, Drop], reason: str | None = None) -> Plan:
         """The plan with other drops, and what it delivers, is worth and saves with them."""
-        made = replace(claimed(self.left, drops, plan.reason if reason is None else reason), row=plan.row)
+        made = claimed(self.left, drops, plan.reason if reason is None else reason)
+        made = replace(made, row=plan.row, below_minimum=plan.below_minimum)
         return made if self.fresh is None else with_stale(self.problem, self.fresh, made)

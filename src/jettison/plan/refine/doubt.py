@@ -56,7 +56,7 @@ def by_chance_instead(problem: Problem, plan: Plan, arcs: Collection[str]) -> Pl
     factor, wanted_us = 1.0, plan.saves_us
     if abs(saves_us(1.0) - wanted_us) > _NEAR_SHARE * wanted_us:
         factor = _largest(lambda each: saves_us(each) >= wanted_us, _LEAST_FACTOR, 1.0 / max(1e-6, min(keeps.values())))
-    return replace(claimed(problem, changed(factor), plan.reason), row=plan.row)
+    return replace(claimed(problem, changed(factor), plan.reason), row=plan.row, below_minimum=plan.below_minimum)
 
 
 def _largest(enough: Callable[[float], bool], low: float, high: float) -> float:

@@ -11,11 +11,13 @@ from dataclasses import replace
 
 from jettison.network.arc import arc_head
 from jettison.network.graph import Graph
+from jettison.plan.drops.cost_bound import CostBound
 from jettison.plan.drops.kind import Drop
 from jettison.plan.drops.semantic import Semantic
 from jettison.plan.drops.window import Window
 from jettison.plan.floors import below_floor, floors, plan_accuracies
 from jettison.plan.placement.join_keys import by_chance, joins_below, with_keys_left
+from jettison.plan.placement.nested_buckets import by_chance_instead_of_buckets
 from jettison.plan.plan import Infeasible, Plan
 from jettison.plan.predictions import claimed, not_enough, over_budget_us
 from jettison.plan.problem import Problem
@@ -51,10 +53,10 @@ def hold_floors(
     short = below_floor(graph, arrived, plan, besides)
     if not short:
         return plan
-    drops = dict(plan.drops)
+    drops = by_chance_instead_of_buckets(plan.drops)
     for name in sorted(short, key=lambda each: short[each] - floors(graph)[each]):
         drops = _raised_for(problem, drops, name, besides, arrived)
-    return replace(claimed(problem, drops, plan.reason), row=plan.row)
+    return replace(claimed(problem, drops, plan.reason), row=plan.row, below_minimum=plan.below_minimum)
 
 
 def with_floors(problem: Problem, found: Plan | Infeasible) -> Plan | Infeasible:
@@ -109,6 +111,8 @@ def _raised(problem: Problem, drops: Mapping[str, Drop], arcs: frozenset[str], p
                 continue  # a part of a cell, by chance, would leave k x k of a join's pairs: nothing is dropped there
             cells = tuple(share + part * (1.0 - share) for share in drop.keeps)
             raised |= {arc: replace(drop, keeps=cells, keep=keep)} if keep < _WHOLE else {}
+        elif isinstance(drop, CostBound):
+            raised |= {arc: drop.raised(part)} if keep < _WHOLE else {}
         elif keep < _WHOLE:
             raised[arc] = by_chance(graph, arc, keep)
     return {**with_keys_left(graph, problem.profile, problem.rows, raised), **_windows(graph, drops, arcs, part)}

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from jettison.plan.drops.kind import Drop
 from jettison.plan.drops.window import Resolved, Window
 from jettison.plan.placement.join_keys import with_keys_left
+from jettison.plan.placement.nested_buckets import with_buckets_left
 from jettison.plan.plan import Plan
 from jettison.plan.refine.compensation import compensate
 from jettison.plan.refine.context import Context
@@ -113,8 +114,9 @@ def doubt(plan: Plan, context: Context) -> Plan:
 
 
 def keys(plan: Plan, context: Context) -> Plan:
-    """Tell every drop by key which share of the keys those above it leave."""
-    drops = with_keys_left(context.graph, context.problem.profile, context.problem.rows, plan.drops)
+    """Tell every drop by key, and by bucket, which share those above it leave."""
+    told = (context.graph, context.problem.profile, context.problem.rows)
+    drops = with_buckets_left(*told, with_keys_left(*told, plan.drops))
     return plan if drops == plan.drops else replace(plan, drops=drops)
 
 

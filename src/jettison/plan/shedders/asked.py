@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from jettison.plan.plan import Infeasible, Plan
 from jettison.plan.predictions import claimed
 from jettison.plan.problem import Problem, Shedder
 from jettison.statistics.samples import BatchSample
+from jettison.statistics.sic import SicWindow
 from jettison.statistics.spread import flows_by_value
 
 _log = logging.getLogger("jettison")
@@ -55,7 +57,11 @@ class AskedShedder:
         """Let a shedder that wants to build tables for what is to come."""
         self._call("prepare", problem)
 
-    def _call(self, method: str, argument: BatchSample | Problem) -> None:
+    def follow_sic(self, window: SicWindow) -> None:
+        """Tell a shedder that wants to know what every output has had in its source time window."""
+        self._call("follow_sic", window)
+
+    def _call(self, method: str, argument: BatchSample | Problem | SicWindow) -> None:
         call = getattr(self.shedder, method, None)
         if call is None:
             return
@@ -75,7 +81,9 @@ class AskedShedder:
             if not all(hasattr(drop, member) for member in _MEMBERS):
                 raise PlanError(f"{self._name}: the drop on arc {arc!r} is {_short(drop)}: give one of plan.drops.")
             self._check_share(problem, answer, arc)
-        return answer if answer.delivered else claimed(problem, answer.drops, answer.reason)
+        if answer.delivered:
+            return answer
+        return replace(claimed(problem, answer.drops, answer.reason), below_minimum=answer.below_minimum)
 
     def _check_share(self, problem: Problem, plan: Plan, arc: str) -> None:
         """A drop that passes other shares of other values says about how much passes of what comes to it."""

@@ -1,7 +1,8 @@
 """Load-aware shedding (LAS): drop by what tuples are estimated to cost in operators that are timed.
 
-`observe` learns what keys cost (`statistics.sketches`), `plan` puts a `CostBound` in front of every timed operator. The
-rest of the network is planned as before, by the road map, with the operator's cost as it was learned.
+`observe` learns what keys cost (`statistics.sketches`), `plan` puts a `CostBound` in front of every timed operator
+where one may stand (`cost_bounds`). The rest of the network is planned as before, by the road map, with the operator's
+cost as it was learned. Of several ways to share out what must go, the one that loses the least utility is taken.
 
 Two orders. "arrival" is the seed's rule: tuples are dropped, whatever they cost, while those before them take too long.
 "worth" keeps the tuples with the most worth per cost, down to a threshold that fits the budget: where all are worth the
@@ -10,36 +11,37 @@ same, the dear ones are dropped, so that many more are kept.
 
 from __future__ import annotations
 
-import math
+import logging
 from dataclasses import replace
 
 from jettison.errors import StartError
+from jettison.network.calls import checked_init
 from jettison.network.durations import duration_ms
 from jettison.network.graph import Graph
 from jettison.network.operators import Map
-from jettison.plan.drops.cost_bound import CostBound, WorthRule
-from jettison.plan.drops.kind import Drop
-from jettison.plan.drops.latency_rule import CHECKS, LATE_SHARE, LatencyRule
+from jettison.plan.drops.latency_rule import CHECKS
 from jettison.plan.plan import Infeasible, Plan
 from jettison.plan.predictions import claimed, not_enough, over_budget_us
 from jettison.plan.problem import Problem, Shedder
+from jettison.plan.shedders.cost_bounds import LATENCY_GOAL, CostBounds, least_cut, timed_operators
 from jettison.plan.shedders.renewed_road_map import RenewedRoadMap
 from jettison.plan.shedders.timed_costs import TimedCosts
-from jettison.statistics.load import flows
 from jettison.statistics.samples import BatchSample
 from jettison.statistics.sketches.cost_learner import CostLearning
 from jettison.statistics.sketches.cost_pair import CostPair
 from jettison.statistics.sketches.universal import HashFunctions
 
+_log = logging.getLogger("jettison")
 ORDERS = ("arrival", "worth")
 LEARNING = CostLearning()
-LATENCY_GOAL = "latency goal"
-_LEAST_KEEP = 0.001
 _ASKING = (1.0, 1.5, 2.5, 5.0)
 """How many times as much the rest of the network is asked to save, until all fits: drops above a timed operator also
 take tuples that the drop in front of it would take."""
+_PARTS = (1.0, 0.75, 0.5, 0.25, 0.0)
+"""Of the timed work that would have to be cut: the plan that loses the least utility is taken."""
 
 
+@checked_init("jt.Las", StartError)
 class Las:
     """The shedder "las". `tau` is the goal for queueing latency, such as "2 seconds"; by default the outputs' own.
 
@@ -71,6 +73,13 @@ class Las:
             raise StartError(f"las: order is {order!r}: say one of {', '.join(map(repr, ORDERS))}.")
         if isinstance(least_keep, bool) or not isinstance(least_keep, int | float) or not 0 <= least_keep <= 1:
             raise StartError(f"las: least_keep is {least_keep!r}: give a share from 0 to 1, such as 0.05.")
+        if order == "arrival" and least_keep:
+            raise StartError(
+                f"las: least_keep is {least_keep!r}, and order is 'arrival', which drops tuples whatever they cost: "
+                f"say order='worth', or leave it out."
+            )
+        if rest is not None and not callable(getattr(rest, "plan", None)):
+            raise StartError(f"las: rest is {rest!r}: give an object with a method plan(problem), or leave it out.")
         if learning is not None and not isinstance(learning, CostLearning):
             raise StartError(f"las: learning is {learning!r}: give jt.CostLearning(...), or None to use the mean cost.")
         self.tau_us = None if tau is None else 1000.0 * duration_ms(tau, "las: tau")
@@ -79,6 +88,7 @@ class Las:
         self._first = replace((learning or LEARNING).begin(), notices_changes=order == "arrival")
         self._rest = RenewedRoadMap() if rest is None else rest
         self._interval_us = 0.0
+        self._said: Graph | None = None
         self.costs: dict[str, TimedCosts] = {}
         """What is known, by timed operator."""
 
@@ -91,8 +101,32 @@ class Las:
             self._rest.observe(sample)
 
     def prepare(self, problem: Problem) -> None:
+        self._say_what_is_not_held(problem.graph)
         if hasattr(self._rest, "prepare"):
             self._rest.prepare(problem)
+
+    def _say_what_is_not_held(self, graph: Graph) -> None:
+        """Log, once for every network, which goals for latency no drop by cost can hold."""
+        if self._said is graph:
+            return
+        self._said, standing = graph, {each.name for each in timed_operators(graph)}
+        for operator in graph.operators:
+            if (
+                isinstance(operator, Map)
+                and operator.name not in standing
+                and self._bounds.goal_us(graph, operator.name)
+            ):
+                _log.warning(
+                    "network %s: no drop by cost may stand in front of map %s, as windows below it must be right or "
+                    "are estimated: its goal for latency is not held. Use QoS(on_loss='ignore') there, or leave the "
+                    "goal out.",
+                    graph.name,
+                    operator.name,
+                )
+
+    @property
+    def _bounds(self) -> CostBounds:
+        return CostBounds(self._check, self._order, self._least_keep, self.tau_us, self._interval_us, self.known)
 
     @property
     def functions(self) -> HashFunctions:
@@ -108,88 +142,49 @@ class Las:
         pairs = (known.pair for known in self.costs.values())
         return next((pair for pair in pairs if pair is not None and pair.name == name), None)
 
-    def restore(self, operator: str, pair: CostPair) -> None:
-        """Go on, after a restart, with a pair that was published before."""
+    def restore(self, operator: str, pair: CostPair, lanes: int = 1) -> None:
+        """Go on, after a restart, with a pair that was published before; so many tasks share the work."""
         known = self.known(operator)
-        self.costs[operator] = replace(known, learner=replace(known.learner, pair=pair))
+        self.costs[operator] = replace(known, learner=replace(known.learner, pair=pair), lanes=lanes)
 
     def plan(self, problem: Problem) -> Plan | Infeasible:
-        drops: dict[str, Drop] = {}
-        for operator in problem.graph.operators:
-            if isinstance(operator, Map):
-                bound = self._bound(problem, operator)
-                drops |= {} if bound is None else dict.fromkeys(problem.graph.arcs_into(operator.name), bound)
-        plan = claimed(problem, drops, LATENCY_GOAL)
-        over_us = over_budget_us(problem, plan)
-        if not over_us:
+        bounds = self._bounds
+        late_cut = bounds.late_cut_of(problem)
+        plan = claimed(problem, bounds.drops(problem, 0.0, late_cut), LATENCY_GOAL)
+        if not over_budget_us(problem, plan):
             return plan
-        best = plan
+        cut = least_cut(problem, lambda share: bounds.drops(problem, share, late_cut, sure=True))
+        found: list[Plan] = []
+        for part in self._parts(problem.graph, cut):
+            tried = self._with_rest(problem, bounds, part * cut, late_cut)
+            if isinstance(tried, Plan):
+                found.append(tried)
+            else:
+                plan = max(plan, tried.best, key=lambda each: each.saves_us)
+        return max(found, key=lambda each: each.utility) if found else not_enough(problem, plan)
+
+    def _parts(self, graph: Graph, cut: float) -> tuple[float, ...]:
+        """The parts of a cut to try: less of it where something else could be dropped instead."""
+        timed = timed_operators(graph)
+        behind = {output for each in timed for output in graph.outputs_below(each.name)}
+        if cut < 1.0 and all(each.name in behind for each in graph.outputs):
+            return (1.0,)
+        return _PARTS
+
+    def _with_rest(self, problem: Problem, bounds: CostBounds, cut: float, late_cut: float) -> Plan | Infeasible:
+        """A plan that cuts so much timed work, and leaves what is still in excess to the rest of the network."""
+        drops = bounds.drops(problem, cut, late_cut)
+        best = claimed(problem, drops, LATENCY_GOAL)
+        over_us = over_budget_us(problem, best)
+        if not over_us:
+            return best
         for times in _ASKING:
             answer = self._rest.plan(problem.with_budget(max(0.0, problem.load_us - times * over_us)))
             found = answer if isinstance(answer, Plan) else answer.best
-            best = claimed(problem, {**found.drops, **drops}, LATENCY_GOAL)
+            inner = bounds.drops(problem, cut, late_cut, found.drops)
+            made = claimed(problem, {**found.drops, **inner}, LATENCY_GOAL)
+            made = replace(made, below_minimum=found.below_minimum)
+            best = max(best, made, key=lambda each: each.saves_us)
             if not over_budget_us(problem, best):
                 return best
         return not_enough(problem, best)
-
-    def _bound(self, problem: Problem, operator: Map) -> CostBound | None:
-        """The drop in front of a timed operator, where there is something to hold and something to do."""
-        known, (arc,) = self.known(operator.name), problem.graph.arcs_into(operator.name)
-        count = flows(problem.graph, problem.profile, problem.rows)[arc]
-        work_us = count * problem.profile.cost(operator.name)
-        goal_us = self._goal_us(problem.graph, operator.name)
-        excess_us = problem.load_us - problem.budget_us
-        if work_us <= 0 or known.mean_us <= 0 or (goal_us is None and excess_us <= 0):
-            return None
-        if self._order == "worth":
-            return self._by_worth(problem, operator, work_us, goal_us, excess_us)
-        lane_us = known.scale * known.mean_us * count / known.lanes
-        fits = min(1.0, max(0.0, 1.0 - excess_us / work_us))
-        tau_us = problem.budget_us if goal_us is None else goal_us
-        waiting_us = self._interval_us / 2
-        most_us = 2 * (tau_us - waiting_us) if self._check == "average" else tau_us
-        expected = max(_LEAST_KEEP, min(fits, max(0.0, most_us) / lane_us))
-        rule = LatencyRule(
-            tau_us,
-            self._check,
-            known.lanes,
-            1000.0 * problem.now_ms,
-            known.scale,
-            known.waited.within(tau_us, LATE_SHARE),
-            math.inf if excess_us <= 0 else fits * lane_us,
-            min(self._interval_us or math.inf, tau_us / 2),
-        )
-        return CostBound(operator.name, operator.key, known.mean_us, rule, _name(known), min(1.0, expected))
-
-    def _by_worth(
-        self, problem: Problem, operator: Map, work_us: float, goal_us: float | None, excess_us: float
-    ) -> CostBound | None:
-        """Drop what is worth least for its cost, until the batch fits its budget and its tuples their goal."""
-        known, (arc,) = self.known(operator.name), problem.graph.arcs_into(operator.name)
-        late_us = -math.inf
-        if goal_us is not None:  # a tuple may have come one interval before the batch begins, and wait for its end
-            late_us = problem.load_us - max(0.1 * goal_us, goal_us - self._interval_us)
-        if max(excess_us, late_us) <= 0:
-            return None
-        share = min(1.0, max(0.0, 1.0 - max(excess_us, late_us) / work_us))
-        keeps = known.classes.keeps_for(share, self._least_keep)
-        rule = WorthRule(known.classes, keeps, goal_us=goal_us if late_us > excess_us else None)
-        at = problem.graph.tracks.at(arc)
-        values = [each.qos.value for each in problem.graph.outputs if each.qos.value is not None]
-        if at is not None and values:
-            track, column = at
-            rule = replace(rule, value=column, value_bounds=track.bounds, worths=tuple(track.worth(values[0]).tolist()))
-        mean_us = known.first_us if known.pair is None else known.mean_us
-        return CostBound(operator.name, operator.key, mean_us, rule, _name(known))
-
-    def _goal_us(self, graph: Graph, operator: str) -> float | None:
-        """The strictest goal of the outputs behind an operator, or the shedder's own."""
-        if self.tau_us is not None:
-            return self.tau_us
-        behind = graph.outputs_below(operator)
-        goals = [each.qos.latency_goal_us for each in graph.outputs if each.name in behind]
-        return min((goal for goal in goals if goal is not None), default=None)
-
-
-def _name(known: TimedCosts) -> str | None:
-    return None if known.pair is None else known.pair.name

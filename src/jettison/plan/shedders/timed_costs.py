@@ -24,8 +24,8 @@ class TimedCosts:
     """What is known about one timed operator. `after` gives what is known when another batch has run.
 
     Before a pair is published, every tuple costs `mean_us`. `scale` brings estimated and measured work together,
-    `skew_us` is how far they were apart in the last batch. `arrived` are tuples that came of late, dropped ones
-    included, by class of their estimated cost.
+    `skew_us` is how far they were apart in the last batch, as scaled then. `arrived` are tuples that came of late,
+    dropped ones included, by class of their estimated cost.
     """
 
     learner: CostLearner
@@ -67,7 +67,7 @@ class TimedCosts:
             work_us=self.work_us + measured_us,
             lanes=sample.lanes,
             waited=self.waited.plus(sample.waited),
-            skew_us=measured_us - sample.estimated_us if sample.estimated_us else 0.0,
+            skew_us=measured_us - self.scale * sample.estimated_us if sample.estimated_us else 0.0,
             keys=self._telling(sample) if sample.keys else self.keys,
             estimated_us=self.estimated_us + self.scale * sample.estimated_us,
             compared_us=self.compared_us + (measured_us if sample.estimated_us else 0.0),

@@ -27,7 +27,9 @@ from jettison.plan.windows.fates import Schedule, extend, most_drop_share
 from jettison.plan.windows.window_arcs import WindowArcs
 
 LEAST_GAP = 4
-"""The gap of outputs that do not say: so many windows, or twice as many as a tuple is in, whichever is more."""
+"""The gap of outputs that do not say: so many windows, or twice as many as a tuple is in, whichever is more. Of windows
+that do not overlap a minimum accuracy allows less: with 0.5 every other one is there."""
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -148,7 +150,10 @@ class WindowDecisions:
     def _gap(self, aggregate: Aggregate, output: Output) -> int:
         if output.qos.gap is not None:
             return output.qos.gap
-        return max(LEAST_GAP, 2 * math.ceil(self.reach_us(aggregate.name) / aggregate.window.slide_us))
+        overlap = math.ceil(self.reach_us(aggregate.name) / aggregate.window.slide_us)
+        if overlap <= 1 and output.qos.min_accuracy > 0:  # those that stay are spread evenly
+            return min(LEAST_GAP, math.ceil(1.0 / output.qos.min_accuracy - 1.0 - _ROUNDING))
+        return max(LEAST_GAP, 2 * overlap)
 
     def gap_of(self, name: str, group: str) -> int:
         """How many steps in a row may go of a group that `QoS(gaps=...)` names."""

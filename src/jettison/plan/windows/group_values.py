@@ -117,7 +117,7 @@ def with_groups_apart(
     drops: dict[str, Drop] = {**others, **window_drops(graph, decisions, fates)}
     if plan.stale:  # its claims are about what is not stale
         return replace(plan, drops=drops)
-    return replace(claimed(problem, drops, plan.reason), row=plan.row)
+    return replace(claimed(problem, drops, plan.reason), row=plan.row, below_minimum=plan.below_minimum)
 
 
 def window_drops(graph: Graph, decisions: WindowDecisions, fates: Mapping[str, Fate]) -> dict[str, Window]:

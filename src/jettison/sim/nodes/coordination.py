@@ -41,12 +41,18 @@ class Coordination(Protocol):
         `rows_per_s` is what came to the node's inputs in the last interval.
         """
 
+    def restarted(self, node: str, now_ms: float) -> None:
+        """The node comes back, and knows nothing but what was declared; what was sent to it meanwhile is lost."""
+
 
 class ByThemselves:
     """No node knows of any other."""
 
     def keeps(self, node: str, rows_per_s: Mapping[str, float], now_ms: float) -> Mapping[str, float]:
         return {}
+
+    def restarted(self, node: str, now_ms: float) -> None:
+        return None
 
 
 class Coordinator:
@@ -77,6 +83,10 @@ class Coordinator:
         came_ms, plan = self._plans.get(node, (-np.inf, PlanMessage(node, 0, {})))
         return plan.keeps_at(rows_per_s) if now_ms - came_ms <= self._patience_ms else {}
 
+    def restarted(self, node: str, now_ms: float) -> None:
+        self._post.received(node, now_ms)
+        self._plans.pop(node, None)
+
     def _plan(self, now_ms: float) -> None:
         """Plan anew as soon as rates have come, else every interval, and send every node its part."""
         came = self._post.received(COORDINATOR, now_ms)
@@ -102,27 +112,37 @@ class Coordinator:
 class Neighbours:
     """Every node has a table of what it and those below it can take, and drops by itself what is more.
 
-    A table is sent again until the parent says that it has come.
+    A table is sent again until the parent says that it has come. A node that was restarted asks its children for
+    theirs, and numbers its own from the time of the restart on.
     """
 
     def __init__(self, made: Structure, post: Post, grain: Grain) -> None:
-        self._post, self._placement = post, made.placement
+        self._post, self._placement, self._grain = post, made.placement, grain
         weights = np.array([output.qos.priority for output in made.graph.outputs])
         self.nodes = {node: TableNode(node_view(made, node, weights), grain) for node in made.placement.order}
         self._unconfirmed: dict[str, TableMessage | TableDelta] = {}
+        self._restarted: set[str] = set()
+
+    def restarted(self, node: str, now_ms: float) -> None:
+        self._post.received(node, now_ms)
+        self._unconfirmed.pop(node, None)
+        self._restarted.add(node)
+        self.nodes[node] = TableNode(self.nodes[node].view, self._grain, version=int(now_ms))
 
     def keeps(self, node: str, rows_per_s: Mapping[str, float], now_ms: float) -> Mapping[str, float]:
         here = self.nodes[node]
         for message in self._post.received(node, now_ms):
             if isinstance(message, TableMessage | TableDelta):
-                if here.receive(message):
-                    self._post.send(message.node, ("came", message.version), now_ms)
-                else:
-                    self._post.send(message.node, ("again", message.version), now_ms)
+                word = "came" if here.receive(message) else "again"
+                self._post.send(message.node, (word, message.version), now_ms)
             elif message[0] == "again":
                 here.ask_whole()
+                self._unconfirmed.pop(node, None)
             elif node in self._unconfirmed and message[1] >= self._unconfirmed[node].version:
                 del self._unconfirmed[node]
+        if node in self._restarted:
+            for child in here.missing:
+                self._post.send(child, ("again", 0), now_ms)
         sent = here.send() if node not in self._unconfirmed else None
         if sent is not None:
             self._unconfirmed[node] = sent

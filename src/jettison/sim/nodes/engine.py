@@ -94,8 +94,7 @@ class _Node:
 
     def restart(self) -> None:
         """Come back with nothing but what was declared."""
-        controller = self._controller()
-        self.running.controller = controller
+        self.running.controller = self._controller()
 
     def _controller(self) -> Controller:
         graph = self.part.graph
@@ -236,6 +235,7 @@ def _run(
         if back_ms is not None:
             node.running.sleep_until(back_ms)
             node.restart()
+            coordination.restarted(name, back_ms)
             continue
         node.running.controller.agree(coordination.keeps(name, coming[name], now_ms))
         node.account.dropped.clear()

@@ -19,10 +19,12 @@ def draw(figure: Any, result: NodesResult) -> None:
             strict=True,
         ):
             axes.plot(seconds, values, label=node)
-    for axes, label in zip(panels, ("load before drops", "rows dropped", "rows given on"), strict=True):
+    labels = ("load before drops", "rows dropped", "rows given on,\nto links and outputs")
+    for axes, label in zip(panels, labels, strict=True):
         axes.set_ylabel(label)
         axes.set_ylim(bottom=0)
-    panels[0].axhline(1.0, color="grey", linestyle="--", linewidth=1)
+        axes.yaxis.set_major_formatter("{x:,g}")
+    panels[0].axhline(1.0, color="grey", linestyle="--", linewidth=1, label="capacity")
     panels[0].legend(ncols=4)
     panels[-1].set_xlabel("virtual time (s); rows are per batch")
     figure.suptitle(f"{result.network}, {len(result.nodes)} nodes, simulated ({result.mode})")

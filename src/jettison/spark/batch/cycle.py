@@ -75,6 +75,8 @@ class BatchCycle:
         clock = self._begin(query)
         self._parts.checkpoint.check_held()
         logged = self._logged(batch, first=clock.first)
+        if clock.first:
+            self._planning.restore_sic(batch)
         records = self._intake.records(frame, batch, logged)
         raw = self._intake.frames(frame, records, query)
         self._parts.runner.begin(batch)
@@ -89,8 +91,11 @@ class BatchCycle:
         clock.ended_s = time.monotonic()
         sample = self._sample(batch, records, measured, plan, clock)
         self._intake.delivered(measured, plan.plan, records, clock.ended_s)
-        self._parts.checkpoint.ledger.write(batch, shed_entries(sample, plan.plan, plan.would))
-        self._learn(sample, plan.plan, query)
+        self._planning.controller.follow(sample)
+        event = self._event(sample, plan.plan)
+        shown = self._planning.shown(sample, plan, marks, event)
+        self._parts.checkpoint.ledger.write(batch, shed_entries(sample, plan.plan, plan.would), shown)
+        self._learn(sample, event, query)
         over_budget = self._views.totals.over_budget
         self._costs.measure_beside(raw, records.rows, sample.duration_ms, over_budget=over_budget)
         self._after_s = time.monotonic() - clock.ended_s
@@ -161,7 +166,8 @@ class BatchCycle:
         count = partial(with_counted_shares, parts.graph, raw, read, parts.tables, parts.runner.known, plan.plan, costs)
         shown = parts.runner.carefully(raw, count)
         obeyed = replace(shown, drops=plan.obeyed.drops)
-        return parts.runner.run(raw, batch, obeyed, records.rows, marks)
+        sic = self._planning.results.sql(plan.obeyed, records, marks, costs.profile)
+        return parts.runner.run(raw, batch, obeyed, records.rows, marks, sic)
 
     def _sample(self, batch: int, records: Records, measured: Measured, plan: BatchPlan, clock: _Clock) -> BatchSample:
         """What was measured of a batch."""
@@ -181,9 +187,8 @@ class BatchCycle:
         delivered, worth = counted_shares(self._parts.graph, costs.profile, plan.plan, sample, costs.passes_by_value)
         return replace(sample, delivered=delivered, worth=worth)
 
-    def _learn(self, sample: BatchSample, plan: Plan, query: StreamingQuery | None) -> None:
+    def _learn(self, sample: BatchSample, event: BatchEvent, query: StreamingQuery | None) -> None:
         """Show a batch, learn from it, bound the next one, and tidy up; listeners hear of it last."""
-        event = self._event(sample, plan)
         self._views.show(event, self._progress)
         was_on_trial = self._planning.on_trial
         self._costs.remember_sample(sample)
@@ -205,4 +210,5 @@ class BatchCycle:
             infeasible=self._planning.infeasible,
             calibrating=not self._planning.calibrated,
             uncertified=self._planning.uncertified,
+            sic=self._planning.controller.sic.all() if self._planning.controller.follows_sic else {},
         )

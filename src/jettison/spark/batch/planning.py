@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from jettison.control.dry_run import DryRun
 from jettison.control.loop import Controller
+from jettison.errors import CheckpointError
 from jettison.network.event_time.watermarks import BatchMarks
-from jettison.network.identity.lineage_hash import network_identity
+from jettison.network.identity.lineage_hash import network_identity, timed_identity
 from jettison.network.operators import Map
 from jettison.plan.drops.cost_bound import CostBound
 from jettison.plan.plan import Plan
@@ -20,12 +23,18 @@ from jettison.plan.refine.window_lookahead import unresolved
 from jettison.plan.shedders.las import Las
 from jettison.spark.batch.calibration import assumed_profile
 from jettison.spark.batch.parts import RunOptions, RunParts
+from jettison.spark.batch.result_sic import ResultSic
 from jettison.spark.checkpoint.cost_pairs import CostPairs
 from jettison.spark.checkpoint.logs import Logged
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample
+from jettison.statistics.sic import SicWindow
 from jettison.statistics.sketches.telling_keys import key_costs
 from jettison.telemetry.cost_view import CostsReport
+from jettison.telemetry.events import BatchEvent
+from jettison.telemetry.queries import query_record, recent_records, sic_batches
+
+_log = logging.getLogger("jettison")
 
 Rows = Mapping[str, int]
 
@@ -56,13 +65,17 @@ class Planning:
         self.dry_run = options.dry_run
         self._shadow = self._shadow_of(self.controller.profile)
         self._resolver = WindowDropResolver(parts.graph)
+        self.results = ResultSic(parts.graph)
         self._identity = network_identity(parts.graph)
         self._resumed = False
         self._pairs = CostPairs(parts.checkpoint.folder)
         parts.runner.known.cost_pair = self._pairs.read
         planner = self.controller.shedder
         self._las = planner if isinstance(planner, Las) and (parts.settings.shedding or options.dry_run) else None
-        if self._las is not None and any(isinstance(each, Map) for each in parts.graph.operators):
+        maps = [each for each in parts.graph.operators if isinstance(each, Map)]
+        self._timed = {} if self._las is None else {each.name: timed_identity(parts.graph, each) for each in maps}
+        """What costs are of, by timed operator."""
+        if self._las is not None and maps:
             parts.runner.sketch_functions = self._las.functions
             self._restore_pairs(self._las)
 
@@ -136,13 +149,14 @@ class Planning:
         for drop in plan.drops.values():
             if self._las is not None and isinstance(drop, CostBound) and drop.sketch is not None:
                 pair = self._las.pair_named(drop.sketch) or self._pairs.read(drop.sketch)
-                self._pairs.keep(drop.operator, pair, batch, self._las.known(drop.operator).keys)
+                keys, of = self._las.known(drop.operator).keys, self._timed.get(drop.operator, "")
+                self._pairs.keep(drop.operator, pair, batch, keys, of)
 
     def _restore_pairs(self, las: Las) -> None:
-        """Go on, after a restart, with the costs that were used last; another sketch's are of no use."""
-        for operator, pair in self._pairs.newest().items():
-            if pair.functions == las.functions and operator in self._graph.by_name:
-                las.restore(operator, pair)
+        """Go on, after a restart, with the costs that were used last, where sketch, function and key are the same."""
+        for operator, pair in self._pairs.newest(self._timed).items():
+            if pair.functions == las.functions:
+                las.restore(operator, pair, self._parts.runner.lanes)
 
     def restore_before(self, batch: int) -> None:
         """Go on, after a start, where a run without `learn` was before this batch."""
@@ -151,6 +165,25 @@ class Planning:
         last = self._parts.checkpoint.plans.read(batch - 1) if batch > 0 else None
         if last is not None and last.network == self._identity:
             self.controller.restore(unresolved(last.plan), last.rows_per_s)
+
+    def restore_sic(self, batch: int) -> None:
+        """Go on, after a start, with what was lost in the batches before this one, as far as the ledger has them."""
+        stw_ms, ledger = self.controller.sic.stw_ms, self._parts.checkpoint.ledger
+        try:
+            records = list(recent_records(ledger.before(batch), stw_ms))
+            self.controller.restore_sic(SicWindow.restored(self._graph, stw_ms, sic_batches(records)))
+            self.results.restore(records)
+        except (CheckpointError, KeyError, TypeError, ValueError, AttributeError) as error:  # no result depends on it
+            _log.warning("network %s: the SIC of outputs begins anew with this run: %s", self._graph.name, error)
+
+    def shown(
+        self, sample: BatchSample, plan: BatchPlan, marks: BatchMarks | None, event: BatchEvent
+    ) -> dict[str, Any]:
+        """What the ledger keeps of a batch beside what was shed: what outputs got, and what their SIC rests on."""
+        if not self.controller.follows_sic:
+            return {}
+        self.results.after(sample, plan.obeyed, marks)
+        return {**query_record(event, self.controller.sic), **self.results.written()}
 
     def resume(self, logged: Logged, marks: BatchMarks | None, rows: Rows) -> BatchPlan:
         """The plan of a batch that is repeated: what was resolved is in the log; earlier versions resolve it anew."""

@@ -57,6 +57,17 @@ class Work:
         return max(0.0, self.wall_ms - self.run_ms)
 
 
+def task_slots(context: SparkContext) -> int:
+    """How many tasks run at once: the slots of all executors, whatever `spark.default.parallelism` says."""
+    try:
+        spark: Any = context._jsc.sc()
+        executors = spark.statusStore().executorList(True)
+        slots = sum(executors.apply(number).maxTasks() for number in range(executors.size()))
+    except (Py4JError, TypeError, AttributeError):
+        slots = 0
+    return slots or context.defaultParallelism
+
+
 class Meter:
     """Runs jobs one after the other, and says what each took. `stop`, from another thread, ends it."""
 
@@ -70,14 +81,8 @@ class Meter:
 
     @property
     def cores(self) -> int:
-        """How many tasks run at once: the slots of all executors, whatever `spark.default.parallelism` says."""
-        try:
-            spark: Any = self._context._jsc.sc()
-            executors = spark.statusStore().executorList(True)
-            slots = sum(executors.apply(number).maxTasks() for number in range(executors.size()))
-        except (Py4JError, TypeError, AttributeError):
-            slots = 0
-        return slots or self._context.defaultParallelism
+        """How many tasks run at once."""
+        return task_slots(self._context)
 
     def run(self, job: Callable[[], T]) -> tuple[T, Work]:
         """Run a job of this thread."""

@@ -8,11 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from jettison.errors import SinkError
 from jettison.network.arc import Arc
+from jettison.network.columns.reserved import BATCH, KEPT, SIC
 from jettison.network.event_time.watermarks import BatchMarks
 from jettison.network.graph import Graph
 from jettison.network.operators import Aggregate, Map, Operator, Output, Source, StreamJoin
@@ -22,6 +23,8 @@ from jettison.plan.reasons import reason_on
 from jettison.plan.refine.window_lookahead import without_idle
 from jettison.spark.batch.live_arcs import closed_arcs, counted_by_slices, live_outputs, worth_sharing
 from jettison.spark.batch.measure import Measuring, output_metrics
+from jettison.spark.batch.processor_time import task_slots
+from jettison.spark.batch.result_sic import WHOLE
 from jettison.spark.compile.batch_alone import group_of
 from jettison.spark.compile.compiler import Compiler, Scope
 from jettison.spark.compile.drops import HIDDEN, TIME, passes
@@ -83,6 +86,11 @@ class BatchRunner:
         jobs = len(graph.outputs) + len(sinks.on_shed.sinks)
         self._pool = ThreadPoolExecutor(max(1, min(4, jobs)), thread_name_prefix="jettison-output")
 
+    @property
+    def lanes(self) -> int:
+        """How many tasks share the work of a map; 1 where there is none."""
+        return max(1, task_slots(self._spark.sparkContext)) if self._maps else 1
+
     def close(self) -> None:
         self._pool.shutdown(wait=False)
         for state in self._states:
@@ -96,13 +104,22 @@ class BatchRunner:
         """Whether windows of time close in a batch, whatever comes in."""
         return self._slices is not None and self._slices.closes(batch)
 
-    def run(self, raw: Frames, batch: int, plan: Plan, rows: Rows, marks: BatchMarks | None = None) -> Measured:
-        """Write every output of a batch; rows on which expressions fail are rejected. `plan` is obeyed as it stands."""
+    def run(
+        self,
+        raw: Frames,
+        batch: int,
+        plan: Plan,
+        rows: Rows,
+        marks: BatchMarks | None = None,
+        sic: Mapping[str, str] | None = None,
+    ) -> Measured:
+        """Write every output of a batch; rows on which expressions fail are rejected. `plan` is obeyed as it stands.
+        `sic` has the SQL of `_sic` by output that has lost something."""
         self.begin(batch)
         if self._presence is not None:
             self._presence.begin(batch)
         session = next(iter(raw.values())).sparkSession
-        opened = OpenedBatch(batch, session, plan, sum(rows.values()), marks or self.marks(batch))
+        opened = OpenedBatch(batch, session, plan, sum(rows.values()), marks or self.marks(batch), sic or {})
         measured = self.carefully(raw, lambda: self._attempt(raw, opened, rows))
         if opened.rows:
             rejected = sum(measured.unfit.values())
@@ -162,7 +179,7 @@ class BatchRunner:
             parts_ms = {"building": 1000 * (built - began), **jobs.shed_ms()}
             unfit = Measured(unfit=unfit_rows(compiler.guard.rejecting), parts_ms=parts_ms)
             measured = self._measured(measuring, states, written, count=count).plus(unfit)
-            measured = measured.plus(measuring.maps(self._spark.sparkContext.defaultParallelism))
+            measured = measured.plus(measuring.maps(self.lanes))
             self._keep_rejected(compiler, raw, batch.number, plan, measured)
             return measured
         finally:
@@ -244,8 +261,10 @@ class BatchRunner:
 
         def rows(observation: Observation) -> DataFrame:
             counted = frame.observe(observation, *map(self.known.expression, metrics))
-            visible = self.known.select(counted, [f"`{column}`" for column in columns if column not in HIDDEN])
-            return _with_quality(output, visible, batch.plan, batch.number)
+            visible = [f"`{column}`" for column in columns if column not in HIDDEN]
+            if not output.quality:
+                return self.known.select(counted, visible)
+            return counted.select(*map(self.known.expression, visible), *_quality(output.name, batch, timed=timed))
 
         width = self.known.asked(f"{output.name} (width)", lambda: width_of(frame.schema))
         few = self._small.is_small(output.name, width, most_rows=most_rows, read=batch.rows)
@@ -320,8 +339,9 @@ def _unfit_aside(graph: Graph, rejecting: Rejecting) -> DataFrame:
     return rows_aside(arc, rejecting.rows, rejecting.reason)
 
 
-def _with_quality(output: Output, rows: DataFrame, plan: Plan, batch: int) -> DataFrame:
-    if not output.quality:
-        return rows
-    kept = plan.delivered.get(output.name, 1.0)
-    return rows.withColumns({"_kept": F.lit(kept), "_batch": F.lit(batch).cast("long")})
+def _quality(output: str, batch: OpenedBatch, *, timed: bool) -> tuple[Column, ...]:
+    """What results say of themselves; rows that have lost their time cannot tell of which window they are."""
+    kept = F.lit(batch.plan.delivered.get(output, 1.0)).alias(KEPT)
+    sic = batch.sic.get(output, WHOLE)
+    shown = F.expr(sic if timed or TIME not in sic else WHOLE).alias(SIC)
+    return kept, F.lit(batch.number).cast("long").alias(BATCH), shown

@@ -106,18 +106,42 @@ class Ledger:
         "batch long, arc string, rows_in long, rows_shed long, reason string, plan_row double, rows_would_shed long"
     )
     NAMES = tuple(column.split()[0] for column in COLUMNS.split(", "))
+    QUERY_COLUMNS = (
+        "batch long, output string, sic double, processed double, lost double, rows long, p50_ms double, p95_ms double"
+    )
 
     def __init__(self, folder: Folder) -> None:
         self.files = BatchFiles(folder, "ledger", "the ledger", _RESTORE_LEDGER)
         self.clock = RunClock(self.files.newest_ms)
 
-    def write(self, batch: int, entries: list[dict[str, Any]]) -> None:
-        self.files.write(batch, {"batch": batch, "at_ms": round(self.clock.now_ms()), "entries": entries})
+    def write(self, batch: int, entries: list[dict[str, Any]], more: Mapping[str, Any] | None = None) -> None:
+        """Write down a batch; `more` is what outputs got of it (`telemetry.queries`), and what its SIC rests on."""
+        content = {"batch": batch, "at_ms": round(self.clock.now_ms()), "entries": entries}
+        self.files.write(batch, {**content, **(more or {})})
+
+    def before(self, batch: int) -> Iterator[dict[str, Any]]:
+        """The records of batches before this one, the newest first, without a gap; those of earlier versions, which
+        have entries alone, end it."""
+        for content in self.files.before(batch):
+            if not isinstance(content, dict):
+                return
+            yield content
 
     def rows(self) -> list[tuple[Any, ...]]:
         """All entries, as COLUMNS says."""
         filled = ({"rows_would_shed": 0, **entry, "plan_row": float(entry["plan_row"])} for entry in self.entries())
         return [tuple(entry[name] for name in self.NAMES) for entry in filled]
+
+    def queries(self) -> list[tuple[Any, ...]]:
+        """What every output got of every batch, as QUERY_COLUMNS says; records of earlier versions have nothing."""
+        figures = tuple(column.split()[0] for column in self.QUERY_COLUMNS.split(", "))[2:]
+        found = []
+        for batch, content in self.files.contents():
+            shown = content.get("queries", {}) if isinstance(content, dict) else {}
+            for name, each in shown.items():
+                values = {key: value if key == "rows" else float(value) for key, value in each.items()}
+                found.append((batch, name, *(values.get(key) for key in figures)))
+        return found
 
     def entries(self) -> Iterator[dict[str, Any]]:
         for _, content in self.files.contents():

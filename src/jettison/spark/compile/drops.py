@@ -17,6 +17,8 @@ from jettison.errors import PlanError
 from jettison.network.columns.schema import quoted
 from jettison.network.windows.estimates import WEIGHT
 from jettison.network.windows.time_windows import START
+from jettison.plan.drops.buckets import SEED as BUCKETS_SEED
+from jettison.plan.drops.buckets import Buckets
 from jettison.plan.drops.by_key import ByKey
 from jettison.plan.drops.cost_bound import CostBound
 from jettison.plan.drops.kind import Drop
@@ -109,12 +111,14 @@ def filters(kind: type[Kind]) -> Callable[[Filter[Kind]], Filter[Kind]]:
 def keeps(arc: str, drop: Drop, column: Column = quoted) -> str:
     """The condition, in SQL, under which a row passes the drop on an arc, never null; `column` is a column's SQL there.
 
-    >>> from jettison.plan.drops.random import Random
-    >>> keeps("trips", Random(0.25))
-    'shiftrightunsigned(xxhash64(_jt_id, 4148347162L), 44) < get(array(262144), int(_jt_id & 0))'
-    >>> from jettison.plan.drops.by_key import ByKey
-    >>> keeps("trips", ByKey(("zone",), 0.25, "trips"))
-    'shiftrightunsigned(xxhash64(string(`zone`), 4148347162L), 44) < get(array(262144), int(_jt_id & 0))'
+        >>> from jettison.plan.drops.random import Random
+        >>> keeps("trips", Random(0.25))
+        'shiftrightunsigned(xxhash64(_jt_id, 4148347162L), 44) < get(array(262144), int(_jt_id & 0))'
+        >>> from jettison.plan.drops.buckets import SEED as BUCKETS_SEED
+    from jettison.plan.drops.buckets import Buckets
+    from jettison.plan.drops.by_key import ByKey
+        >>> keeps("trips", ByKey(("zone",), 0.25, "trips"))
+        'shiftrightunsigned(xxhash64(string(`zone`), 4148347162L), 44) < get(array(262144), int(_jt_id & 0))'
     """
     if type(drop) not in _FILTERS:
         raise PlanError(
@@ -141,6 +145,13 @@ def share(keep: float) -> str:
 @filters(Random)
 def _by_chance(arc: str, drop: Random, column: Column) -> str:
     return f"{drawn(arc)} < {share(drop.keep)}" if drop.keep > 0 else NONE
+
+
+@filters(Buckets)
+def _by_bucket(arc: str, drop: Buckets, column: Column) -> str:
+    """The bucket of a row is `drawn * buckets / 2^20`: it is below `kept` where `drawn` is below this limit."""
+    limit = -(-drop.kept * _WHOLE // drop.buckets)
+    return f"{drawn(BUCKETS_SEED)} < {changing(limit, IDENTITY)}" if drop.kept > 0 else NONE
 
 
 @filters(ByKey)

@@ -16,6 +16,9 @@ from jettison.spark.maps.results import Faults, ResultError, column_of, reason_t
 from jettison.spark.maps.time_limit import TimeLimit, TookTooLong
 
 Longs = NDArray[np.int64]
+MOST_ENDED = 10
+"""When calls for so many keys were ended in one task, no more are made: a batch must not take an hour for a function
+that waits for a server that is down."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,8 @@ class Called:
 
 
 class Caller:
-    """Calls one function. Keys on which it has once taken too long are not tried again in the same task."""
+    """Calls one function. Keys on which it has once taken too long are not tried again in the same task; after a
+    number of such keys nothing is."""
 
     def __init__(self, function: Callable[..., Any], fields: Sequence[pa.Field], limit_s: float) -> None:
         self._function = function
@@ -53,9 +57,11 @@ class Caller:
         began_ns, took_ns = [0] * count, [-1] * count
         function, names, refused = self._function, self._names, self._refused
         with TimeLimit(self._limit_s) as limit:
-            for place, row in enumerate(rows.to_pylist()):
-                if refused and keys[place] in refused:
-                    faults[place] = self._too_long
+            for place, row in enumerate(_python_rows(rows, faults)):
+                if row is None:
+                    continue
+                if refused and (keys[place] in refused or len(refused) >= MOST_ENDED):
+                    faults[place] = self._untried(keys[place])
                     continue
                 began = limit.began_ns = perf_counter_ns()
                 try:
@@ -66,8 +72,10 @@ class Caller:
                 except TookTooLong:
                     limit.began_ns = 0
                     refused.add(keys[place])
-                    faults[place] = self._too_long
-                except Exception as error:
+                    faults[place] = self._untried(keys[place])
+                except KeyboardInterrupt:
+                    raise
+                except BaseException as error:  # sys.exit() too: it would end the worker, and with it the run
                     limit.began_ns = 0
                     faults[place] = reason_text(error)
                 if took_ns[place] < 0:
@@ -89,12 +97,13 @@ class Caller:
         with TimeLimit(self._limit_s) as limit:
             for places in groups:
                 first = int(places[0])
-                if not together and int(keys[first]) in self._refused:
-                    faults |= dict.fromkeys(places.tolist(), self._too_long)
+                key = int(keys[first])
+                if not together and (key in self._refused or len(self._refused) >= MOST_ENDED):
+                    faults |= dict.fromkeys(places.tolist(), self._untried(key))
                     made.append((places, None))
                     continue
                 began = perf_counter_ns()
-                made += self._halved(rows, places, limit, faults, None if together else int(keys[first]))
+                made += self._halved(rows, places, limit, faults, keys)
                 calls.append((first, len(places), began, perf_counter_ns() - began))
         order = np.argsort(np.concatenate([places for places, _ in made]), kind="stable")
         columns = []
@@ -105,7 +114,7 @@ class Caller:
         return Called(columns, faults, firsts, counts, began_ns, took_ns)
 
     def _halved(
-        self, rows: pa.RecordBatch, places: Longs, limit: TimeLimit, faults: Faults, key: int | None
+        self, rows: pa.RecordBatch, places: Longs, limit: TimeLimit, faults: Faults, keys: Longs
     ) -> list[tuple[Longs, list[pa.Array] | None]]:
         """What the function gives for some rows; where it fails, for halves of them, down to the rows it fails on."""
         given = rows.take(pa.array(places)) if len(places) < rows.num_rows else rows
@@ -116,22 +125,59 @@ class Caller:
             return [(places, rows_columns(result, len(places), self._fields))]
         except TookTooLong:
             limit.began_ns = 0
-            if key is not None:
-                self._refused.add(key)
-            faults |= dict.fromkeys(places.tolist(), self._too_long)
-            return [(places, None)]
-        except Exception as error:
+            return self._one_by_one(rows, places, limit, faults, keys)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # sys.exit() too: it would end the worker, and with it the run
             limit.began_ns = 0
             if len(places) == 1:
                 faults[int(places[0])] = reason_text(error)
                 return [(places, None)]
             half = len(places) // 2
-            before = self._halved(rows, places[:half], limit, faults, key)
-            return before + self._halved(rows, places[half:], limit, faults, key)
+            before = self._halved(rows, places[:half], limit, faults, keys)
+            return before + self._halved(rows, places[half:], limit, faults, keys)
 
-    @property
-    def _too_long(self) -> str:
-        return f"the function took more than {self._limit_s:g} s for a row of its key: see `limit`."
+    def _one_by_one(
+        self, rows: pa.RecordBatch, places: Longs, limit: TimeLimit, faults: Faults, keys: Longs
+    ) -> list[tuple[Longs, list[pa.Array] | None]]:
+        """Rows that took too long together, each by itself: they may be many, or one of them may never end."""
+        made: list[tuple[Longs, list[pa.Array] | None]] = []
+        for at in range(len(places)):
+            place, alone = int(places[at]), places[at : at + 1]
+            key = int(keys[place])
+            if len(places) == 1:
+                self._refused.add(key)
+            if key in self._refused or len(self._refused) >= MOST_ENDED:
+                faults[place] = self._untried(key)
+                made.append((alone, None))
+            else:
+                made += self._halved(rows, alone, limit, faults, keys)
+        return made
+
+    def _untried(self, key: int) -> str:
+        """Why a row is rejected without another call."""
+        if key in self._refused:
+            return f"the function took more than {self._limit_s:g} s for a row of its key: see `limit`."
+        return (
+            f"the function took more than {self._limit_s:g} s for rows of {MOST_ENDED} other keys of this task, and is "
+            f"not called any more in it: see `limit`."
+        )
+
+
+def _python_rows(rows: pa.RecordBatch, faults: Faults) -> list[dict[str, Any] | None]:
+    """Rows as dicts; None for those that hold a text that is no UTF-8, which Spark may read from files."""
+    try:
+        found: list[dict[str, Any] | None] = rows.to_pylist()
+        return found
+    except UnicodeDecodeError:
+        found = []
+    for place in range(rows.num_rows):
+        try:
+            found += rows.slice(place, 1).to_pylist()
+        except UnicodeDecodeError as error:
+            faults[place] = reason_text(error)
+            found.append(None)
+    return found
 
 
 def _groups(keys: Longs) -> list[Longs]:

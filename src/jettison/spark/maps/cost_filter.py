@@ -109,13 +109,20 @@ def _class_of(bounds_us: Sequence[float], first: int, last: int) -> str:
 
 def _in_order_of_arrival(frame: DataFrame, rule: LatencyRule) -> DataFrame:
     timed = TIME in frame.columns
-    order = [TIME, IDENTITY] if timed else [IDENTITY]
-    lanes = frame.repartition(rule.lanes, F.col(IDENTITY)).sortWithinPartitions(*order)
+    order = [F.col(TIME), F.col(IDENTITY)] if timed else [F.col(IDENTITY)]
+    lanes = frame.repartition(rule.lanes, F.col(IDENTITY)).sortWithinPartitions(*order, _tie(frame))
     start_us = f"{rule.start_us!r}D" if math.isfinite(rule.start_us) else "0D"
     arrived = f"coalesce(double(unix_micros(CAST({TIME} AS timestamp))), {start_us})" if timed else start_us
     if math.isfinite(rule.since_us):
         arrived = f"greatest({arrived}, {rule.since_us!r}D)"
     return lanes.withColumn(ADMITTED, _gate(rule)(F.col(COST), F.expr(arrived)))
+
+
+def _tie(frame: DataFrame) -> Column:
+    """What tells rows of one identity apart, such as matches in a table: those that are still equal are alike."""
+    kinds = {each.name: each.dataType.simpleString() for each in frame.schema.fields}
+    hashed = [name for name, kind in kinds.items() if "map<" not in kind and "variant" not in kind]
+    return F.xxhash64(*map(F.col, map(quoted, hashed)))
 
 
 def _gate(rule: LatencyRule) -> Callable[[Column, Column], Column]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from numbers import Integral, Real
 from typing import Any
 
 import pyarrow as pa
@@ -19,12 +21,16 @@ class ResultError(Exception):
 
 
 def reason_text(error: BaseException) -> str:
-    """An error in one line."""
+    """An error as text that every column of text can hold.
+
+    >>> reason_text(ValueError("half of a \\ud800 pair"))
+    'ValueError: half of a \\\\ud800 pair'
+    """
     try:
         text = f"{type(error).__name__}: {error}" if not isinstance(error, ResultError) else str(error)
     except Exception:  # it is the user's own, and its text may throw too
         text = type(error).__name__
-    return text[:_LONGEST_REASON]
+    return text[:_LONGEST_REASON].encode("utf-8", "backslashreplace").decode()
 
 
 def row_values(result: Any, names: Sequence[str]) -> Sequence[Any]:
@@ -57,18 +63,46 @@ def column_of(values: Sequence[Any], field: pa.Field, faults: Faults) -> pa.Arra
     >>> column_of([0.5, "high", 2], pa.field("score", pa.float64()), faults).to_pylist(), faults
     ([0.5, None, 2.0], {1: "column score is 'high', a str, and declared double."})
     """
-    try:
-        return pa.array(values, field.type)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        pass
+    if not _may_be_cut(values, field.type):
+        try:
+            return pa.array(values, field.type)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError):
+            pass
     kept = list(values)
     for place, value in enumerate(values):
         try:
-            pa.array([value], field.type)
-        except (pa.ArrowException, TypeError, ValueError, OverflowError):
-            kept[place] = None
-            faults.setdefault(place, f"column {field.name} is {_shown(value)}, and declared {field.type}.")
+            if not _may_be_cut((value,), field.type):
+                pa.array([value], field.type)
+                continue
+        except Exception:  # the value may be an object of the user's, whose methods may throw anything
+            pass
+        kept[place] = None
+        faults.setdefault(place, f"column {field.name} is {_shown(value)}, and declared {field.type}.")
     return pa.array(kept, field.type)
+
+
+def _may_be_cut(values: Iterable[Any], kind: pa.DataType) -> bool:
+    """Whether Arrow would change a value in silence: it cuts 3.7 down to a whole 3, and a text into its letters.
+
+    >>> _may_be_cut([3, 3.0, None], pa.int64()), _may_be_cut([[1, 3.7]], pa.list_(pa.int32()))
+    (False, True)
+    """
+    if pa.types.is_integer(kind):
+        others = (each for each in values if each is not None and type(each) is not int)
+        return any(isinstance(each, Real | Decimal) and not _is_whole(each) for each in others)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        given = [each for each in values if each is not None]
+        return any(isinstance(each, str | bytes) for each in given) or any(
+            _may_be_cut(each, kind.value_type) for each in given if isinstance(each, list | tuple)
+        )
+    if pa.types.is_struct(kind):
+        given = [each for each in values if isinstance(each, Mapping)]
+        return any(_may_be_cut([each.get(part.name) for each in given], part.type) for part in kind)
+    return False
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, Integral) or float(value).is_integer()
 
 
 def rows_columns(result: Any, count: int, fields: Sequence[pa.Field]) -> list[pa.Array]:
@@ -76,12 +110,14 @@ def rows_columns(result: Any, count: int, fields: Sequence[pa.Field]) -> list[pa
     columns = []
     for field in fields:
         try:
-            column = result[field.name] if hasattr(result, "__getitem__") else None
-        except KeyError:
+            column = result[field.name]
+        except (KeyError, TypeError, IndexError):
             column = None
         if column is None:
             wanted = ", ".join(each.name for each in fields)
             raise ResultError(f"the function gave {_kind(result)} without column {field.name}: return {wanted}.")
+        if not hasattr(column, "__len__"):
+            raise ResultError(f"column {field.name} is {_shown(column)}: return a value for each of {count} rows.")
         if len(column) != count:
             raise ResultError(f"the function gave {len(column)} rows for {count}: return one for each.")
         columns.append(_converted(column, field))
@@ -95,6 +131,8 @@ def _converted(column: Any, field: pa.Field) -> pa.Array:
         except (pa.ArrowException, TypeError, ValueError) as error:
             raise ResultError(f"column {field.name} is {column.type}, and declared {field.type}.") from error
         return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
+    if str(getattr(column, "dtype", "object")) == "object" and _may_be_cut(column, field.type):
+        raise ResultError(f"column {field.name} has values that do not fit, and is declared {field.type}.")
     try:
         found = pa.array(column, field.type, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
@@ -104,7 +142,10 @@ def _converted(column: Any, field: pa.Field) -> pa.Array:
 
 
 def _shown(value: Any) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except Exception:  # it is the user's own
+        return f"{_kind(value)} without a repr"
     text = text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 3]}..."
     return "None" if value is None else f"{text}, {_kind(value)}"
 

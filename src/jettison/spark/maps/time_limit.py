@@ -61,9 +61,9 @@ class TimeLimit:
             signal.signal(signal.SIGALRM, self._before if callable(self._before) else signal.SIG_DFL)
 
     def _tick(self, number: int, frame: FrameType | None) -> None:
-        self._alive()
         if self.began_ns and perf_counter_ns() - self.began_ns > 1e9 * self._limit_s:
-            raise TookTooLong
+            raise TookTooLong  # whoever catches even this, again and again, is not alive: the worker's end draws near
+        self._alive()
 
     def _alive(self) -> None:
         """Put the end of the worker off: Python still runs."""

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from jettison.network.import_paths import imported
@@ -120,7 +121,7 @@ class _Partition:
         self._sketch = self._sketch.counted(keys[called.firsts], called.counts, took_us)
         for place in telling_places(keys[called.firsts], called.counts, took_us):
             row = int(called.firsts[place])
-            self._keys[int(keys[row])] = key_text([batch.column(name)[row].as_py() for name in self._task.key])
+            self._keys[int(keys[row])] = key_text([_python_value(batch.column(name)[row]) for name in self._task.key])
         if len(self._keys) > _MOST_KEYS:
             self._keys = self._named()
         if self._task.time is None or math.isinf(self._task.tau_us) or not len(called.firsts):
@@ -136,13 +137,25 @@ class _Partition:
 
     def _note_rejected(self, batch: pa.RecordBatch, called: Called, faults: list[str | None]) -> None:
         self._unfit += len(called.faults)
-        if self._task.identity is None:
+        if self._task.identity is None or not called.faults:
             return
+        identities = batch.column(self._task.identity)
+        alike = pc.is_in(identities, identities.take(pa.array(sorted(called.faults))))
+        if alike.true_count > len(called.faults):
+            return  # rows that were not rejected have the same identity, such as other matches in a table
         left = MOST_NAMED - len(self._rejected)
         for place in sorted(called.faults)[: max(0, left)]:
-            identity = batch.column(self._task.identity)[place].as_py()
+            identity = identities[place].as_py()
             if identity is not None:
                 self._rejected[identity] = faults[place] or ""
+
+
+def _python_value(value: pa.Scalar) -> Any:
+    """A value of Arrow's; the bytes of a text that is no UTF-8."""
+    try:
+        return value.as_py()
+    except UnicodeDecodeError:
+        return value.as_buffer().to_pybytes()
 
 
 def _partition() -> int:

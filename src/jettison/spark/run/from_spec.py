@@ -18,7 +18,7 @@ from jettison.spark.run.run import Run
 from jettison.spark.run.start import start
 from jettison.spark.write.sinks import FormatSink, Sink, console, memory, parquet
 from jettison.spec.network_file import Spec
-from jettison.spec.run_section import Generated, Stored, Target, read_places
+from jettison.spec.run_section import Generated, Places, Stored, Target, read_places
 
 
 def start_spec(
@@ -38,11 +38,11 @@ def start_spec(
     """
     graph = spec.graph()
     places = read_places(spec, graph)
-    tables = {name: _table(spark, f"run.tables.{name}", place) for name, place in places.tables.items()}
+    streams, tables = streams_and_tables(spark, places)
     shedding = places.shedding if mode is None else replace(places.shedding, mode=mode)
     return start(
         graph,
-        {name: _stream(spark, f"run.sources.{name}", place) for name, place in places.sources.items()},
+        streams,
         {name: _sink(place) for name, place in places.sinks.items()},
         trigger=places.trigger,
         checkpoint=places.checkpoint,
@@ -55,6 +55,12 @@ def start_spec(
         live=live,
         spark=spark,
     )
+
+
+def streams_and_tables(spark: SparkSession, places: Places) -> tuple[dict[str, DataFrame], dict[str, DataFrame]]:
+    """New streams for the sources of a file, from their beginning, and the tables that its joins name."""
+    streams = {name: _stream(spark, f"run.sources.{name}", place) for name, place in places.sources.items()}
+    return streams, {name: _table(spark, f"run.tables.{name}", place) for name, place in places.tables.items()}
 
 
 def _stream(spark: SparkSession, place: str, source: Generated | Stored) -> DataFrame:

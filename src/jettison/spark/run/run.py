@@ -69,7 +69,9 @@ class Run:
         self._intake = Intake(parts, self._planning, options.catch_up)
         self._costs = RunCosts(parts, self._planning)
         deadline_ms = DEADLINE_TRIGGERS * parts.settings.trigger_ms
-        self._views = Views(parts.graph, parts.settings.budget_us / 1000, deadline_ms, options)
+        chosen = self._planning.controller.choice
+        notes = (*options.notes, *([] if chosen is None else [str(chosen)]))
+        self._views = Views(parts.graph, parts.settings.budget_us / 1000, deadline_ms, replace(options, notes=notes))
         self._cycle = BatchCycle(parts, self._planning, self._intake, self._costs, self._views)
         self._failures = RunFailures(parts)
         self._failure: BaseException | None = None
@@ -87,6 +89,8 @@ class Run:
         """Start the one streaming query."""
         try:
             _log.info(self._query.start_line)
+            if self.controller.choice is not None:
+                _log.info(str(self.controller.choice))
             self._query.start(sources, self._intake, self._worked_through)
         except BaseException as error:
             self._failure = error
@@ -240,6 +244,12 @@ class Run:
         if not session_alive(self._spark):
             raise self._failures.no_ledger()
         return self._spark.createDataFrame(self._checkpoint.ledger.rows(), Ledger.COLUMNS)
+
+    def queries(self) -> DataFrame:
+        """What every output got of every batch: its SIC, source tuples processed and lost, rows, latency."""
+        if not session_alive(self._spark):
+            raise self._failures.no_ledger()
+        return self._spark.createDataFrame(self._checkpoint.ledger.queries(), Ledger.QUERY_COLUMNS)
 
     def _on_batch(self, frame: DataFrame, batch: int) -> None:
         if self._stopping:

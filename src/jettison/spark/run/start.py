@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from jettison.control.catch_up import NEWEST
-from jettison.control.loop import Settings
+from jettison.control.loop import Settings, source_time_window_ms
 from jettison.errors import StartError
 from jettison.network.calls import checked_call
 from jettison.network.declare import Network
@@ -94,7 +94,7 @@ def start(
         a temporary folder when left out.
     shedding
         True; False measures and reports, but drops nothing; "dry-run" says what would have been dropped; or
-        `jt.Shedding(mode, shedder, headroom, catch_up, stale)`.
+        `jt.Shedding(mode, shedder, headroom, catch_up, stale, stw)`.
     costs
         What rows cost: `jt.Costs(profile, learn, shared)`, or a `jt.Profile`. Left out, it is measured beside the
         stream, on a sample of the first batch of some size; until then nothing is shed.
@@ -137,7 +137,10 @@ def start(
     graph = graph if how.stale is None else graph.with_stale(how.stale)
     graph, frames, session = opened(graph, sources or {}, spark)
     graph.check_complete()
-    settings = Settings(when.interval_ms, how.headroom, how.obeyed, shedder=how.shedder, learn=known.learn)
+    settings = Settings(
+        when.interval_ms, how.headroom, how.obeyed, shedder=how.shedder, learn=known.learn, stw_ms=how.stw_ms
+    )
+    source_time_window_ms(graph, settings)
     check_skips(graph, how.catch_up)
     check_sources(graph, frames)
     targets = check_targets(graph, sinks or {}, on_shed or {}, dead_letters, kept.folder)

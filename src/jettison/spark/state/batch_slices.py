@@ -148,6 +148,8 @@ class BatchSlices:
             groups={member: sample for each in written for member, sample in each.groups.items()},
             timeless_in={member: each.timeless for each in written for member in each.of},
             unneeded={member: count for each in written for member, count in each.unneeded.items()},
+            cut={member: rows for each in written for member, rows in each.cut.items()},
+            arrived={member: each.came for each in written for member in each.of},
             windows=without_withheld(self._closing, self._withheld),
             watermark_us=self._marks.watermarks_us(),
             parts_ms=parts_ms,

@@ -23,14 +23,15 @@ from jettison.statistics.samples import Measured
 
 @dataclass(frozen=True)
 class OpenedBatch:
-    """A batch that begins: its number, the session of its frames, its plan, how many rows it reads, and how far windows
-    of time have got before it (None where there are none)."""
+    """A batch that begins: its number, the session of its frames, its plan, how many rows it reads, how far windows of
+    time have got before it (None where there are none), and the SQL of `_sic` by output that has lost something."""
 
     number: int
     session: SparkSession
     plan: Plan
     rows: int
     marks: BatchMarks | None = None
+    sic: Mapping[str, str] = field(default_factory=dict)
 
 
 class Progress:

@@ -22,7 +22,7 @@ from jettison.spark.state.presence import Presence
 from jettison.spark.state.slice_log import SlicePart
 from jettison.spark.state.slice_store import SliceStore, fits_driver
 from jettison.spark.windows.slices import NEWEST, ROWS, SLICE, Shape, kept_slices, merged, number, sliced
-from jettison.spark.windows.unneeded_slices import unneeded
+from jettison.spark.windows.unneeded_slices import cut_share, unneeded
 from jettison.spark.write.small_outputs import TooLargeError
 from jettison.statistics.samples import GroupSample
 
@@ -49,6 +49,7 @@ class Written:
     came: int = 0
     groups: Mapping[str, GroupSample] = field(default_factory=dict)
     unneeded: Mapping[str, int] = field(default_factory=dict)
+    cut: Mapping[str, float] = field(default_factory=dict)
     context: Mapping[str, Context] = field(default_factory=dict)
 
 
@@ -108,6 +109,8 @@ class SliceWriter:
         lost = {member: sql for member in of if (sql := self.unneeded_slices(member, of)) is not None}
         metrics = [*_arrived(firsts), *self._group_metrics(shape, of)]
         metrics += [f"sum(IF({sql}, {ROWS}, 0)) AS lost{index}" for index, sql in enumerate(lost.values())]
+        cut = {member: sql for member in lost if (sql := self._cut_share(member)) is not None}
+        metrics += [f"sum({ROWS} * {sql}) AS cut{index}" for index, sql in enumerate(cut.values())]
         for place, sums in enumerate(shape.contexts.values()):
             metrics += context_metrics(place, sums)
         few = self._few(shape, of)
@@ -128,6 +131,7 @@ class SliceWriter:
             came=seen.get("came") or 0,
             groups=groups,
             unneeded={member: seen.get(f"lost{index}") or 0 for index, member in enumerate(lost)},
+            cut={member: seen.get(f"cut{index}") or 0.0 for index, member in enumerate(cut)},
             context={each: value for each, value in context.items() if value is not None},
         )
 
@@ -156,6 +160,9 @@ class SliceWriter:
         if fate is None or not counted:
             return None
         return unneeded(self._members[member], fate, self._marks.late_before_us(member))
+
+    def _cut_share(self, member: str) -> str | None:
+        return cut_share(self._members[member], self._fates[member], self._marks.late_before_us(member))
 
     def _group_metrics(self, shape: Shape, of: tuple[str, ...]) -> list[str]:
         """How large groups are, where aggregates are estimated, or groups have gaps of their own."""

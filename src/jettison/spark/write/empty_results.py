@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
-from pyspark.sql.types import DoubleType, LongType, StructType
+from pyspark.sql.types import DataType, DoubleType, LongType, StructField, StructType
 
 from jettison.errors import SinkError
+from jettison.network.columns.reserved import BATCH, KEPT, SIC
 from jettison.network.operators import Output
 from jettison.spark.checkpoint.small_files import open_folder, spark_place
 from jettison.spark.error_text import reason_of
@@ -47,4 +48,5 @@ def result_schema(output: Output, visible: StructType) -> StructType:
     """What an output writes: its own columns and, with `quality`, those that say how complete it is."""
     if not output.quality:
         return visible
-    return StructType(visible.fields).add("_kept", DoubleType(), False).add("_batch", LongType(), False)
+    kinds: dict[str, DataType] = {KEPT: DoubleType(), BATCH: LongType(), SIC: DoubleType()}
+    return StructType([*visible.fields, *(StructField(name, kind, False) for name, kind in kinds.items())])

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jettison.errors import NetworkError
+from jettison.network.calls import checked_init
 from jettison.statistics.sketches.cost_pair import CostPair
 from jettison.statistics.sketches.cost_sketch import CostSketch, sketch_size
 
@@ -109,6 +110,7 @@ class CostLearner:
         return replace(self, sketch=empty, snapshot_us=None, pair=pair), pair
 
 
+@checked_init("jt.CostLearning")
 @dataclass(frozen=True)
 class CostLearning:
     """How costs are learned: after every `window` tuples cells are compared, and published when they differ by no more

@@ -19,13 +19,14 @@ _LONGEST_TEXT = 60
 
 
 def key_text(values: Sequence[Any]) -> str:
-    """A key as it is shown.
+    """A key as it is shown, in one line of a terminal.
 
-    >>> key_text(["airport", None]), len(key_text(["x" * 500]))
-    ('airport, null', 60)
+    >>> key_text(["airport", None]), len(key_text(["x" * 500])), key_text(["two\\nlines"])
+    ('airport, null', 60, 'two\\\\nlines')
     """
     text = ", ".join("null" if value is None else str(value) for value in values)
-    return text if len(text) <= _LONGEST_TEXT else f"{text[: _LONGEST_TEXT - 3]}..."
+    text = text if len(text) <= _LONGEST_TEXT else f"{text[: _LONGEST_TEXT - 3]}..."
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
 def telling_places(keys: Hashes, counts: NDArray[np.int64], totals_us: NDArray[np.float64]) -> list[int]:
