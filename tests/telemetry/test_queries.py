@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
 import pytest
 
@@ -11,7 +12,7 @@ from jettison.plan.plan import Plan
 from jettison.statistics.samples import LATENCY_QUANTILES, BatchSample, OutputSample
 from jettison.statistics.sic import SicWindow
 from jettison.telemetry.events import batch_event
-from jettison.telemetry.queries import query_lines, query_record, sic_batches
+from jettison.telemetry.queries import query_lines, query_record, recent_records, sic_batches
 
 pytestmark = pytest.mark.core
 
@@ -57,19 +58,20 @@ def test_records_of_earlier_versions_end_the_list() -> None:
     assert query_lines([{"batch": 7, "entries": []}]) == []
     assert query_lines([]) == []
     found = [*records([100, 50]), {"batch": 0, "entries": []}, *records([0])]
-    assert len(list(sic_batches(found))) == 2
-    assert SicWindow.restored(two_queries(), 10_000.0, sic_batches(found)).sic("two") == 0.75
+    recent = list(recent_records(found, 10_000.0))
+    assert len(recent) == 2
+    assert SicWindow.restored(two_queries(), 10_000.0, sic_batches(recent)).sic("two") == 0.75
 
 
 def test_a_window_is_restored_from_no_more_records_than_it_needs() -> None:
     read = 0
 
-    def endless() -> object:
+    def endless() -> Iterator[dict[str, object]]:
         nonlocal read
         while True:
             read += 1
             yield records([50])[0]
 
-    window = SicWindow.restored(two_queries(), 10_000.0, sic_batches(endless()))  # type: ignore[arg-type]
-    assert read == 5
-    assert window.sic("two") == 0.5
+    recent = list(recent_records(endless(), 10_000.0))
+    assert (len(recent), read) == (5, 6)
+    assert SicWindow.restored(two_queries(), 10_000.0, sic_batches(recent)).sic("two") == 0.5

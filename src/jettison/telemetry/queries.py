@@ -22,11 +22,23 @@ def query_record(event: BatchEvent, window: SicWindow) -> dict[str, Any]:
 
 def sic_batches(records: Iterable[Mapping[str, Any]]) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
     """What a `SicWindow` is restored from: of each record, the newest first, its part of the window and the outputs
-    that there were. A record of an earlier version ends it."""
+    that there were."""
+    return ((record["sic"], record["queries"]) for record in records)
+
+
+def recent_records(records: Iterable[Mapping[str, Any]], stw_ms: float) -> Iterator[Mapping[str, Any]]:
+    """The records of a source time window, which come the newest first; a record of an earlier version ends it.
+
+    >>> batch = {"sic": {"interval_ms": 2000}, "queries": {}}
+    >>> len(list(recent_records([batch] * 9, 5000.0)))
+    3
+    """
+    ago_ms = 0.0
     for record in records:
-        if "sic" not in record or "queries" not in record:
+        if "sic" not in record or "queries" not in record or ago_ms >= stw_ms:
             return
-        yield record["sic"], record["queries"]
+        yield record
+        ago_ms += record["sic"]["interval_ms"]
 
 
 @dataclass(frozen=True)

@@ -304,3 +304,28 @@ def test_trust_14_a_damaged_segment_is_named_and_others_are_tidied(
     assert f"file {path}, is damaged" in caplog.text
     assert {"7.json", "100-199.jsonl.gz", "200-299.jsonl.gz"} < set(names(tmp_path))
     assert "107.json" not in names(tmp_path)
+
+
+def test_the_newest_records_are_read_backwards_and_every_segment_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reading 3,600 batches one by one, each from its segment, took minutes."""
+    folder = LocalFolder(tmp_path)
+    ledger = Ledger(folder)
+    for batch in range(350):
+        ledger.write(batch, [{"batch": batch}], {"queries": {"o": {"sic": batch / 1000}}})
+    ledger.files.tidy(349, FOR_EVER, 0.0)
+    opened: list[str] = []
+    read = LocalFolder.read_bytes
+
+    def counted(self: LocalFolder, name: str) -> bytes | None:
+        found = read(self, name)
+        opened.extend([name] if found is not None and name.endswith(".gz") else [])
+        return found
+
+    monkeypatch.setattr(LocalFolder, "read_bytes", counted)
+    assert [content["batch"] for content in ledger.before(350)] == list(range(349, -1, -1))
+    assert len(opened) == len(set(opened)) == 3
+    assert [row[:3] for row in ledger.queries()][:2] == [(0, "o", 0.0), (1, "o", 0.001)]
+    folder.delete("ledger/0-99.jsonl.gz")
+    assert [content["batch"] for content in ledger.before(102)] == [101, 100]

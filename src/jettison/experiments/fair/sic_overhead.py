@@ -44,7 +44,7 @@ def network(queries: int) -> Network:
 
 
 def run(*, quick: bool, say: Say) -> Result:
-    queries, batches, rows, warm = (5, 6, 2_000, 2) if quick else (_QUERIES, 240, _ROWS, 20)
+    queries, batches, rows, warm = (5, 6, 2_000, 2) if quick else (_QUERIES, 160, _ROWS, 20)
     spark, net = local_session(), network(queries)
     cheap = Profile(dict.fromkeys(net.graph.by_name, 0.01), {}, fixed_ms=20.0)
     took: dict[bool, list[float]] = {True: [], False: []}

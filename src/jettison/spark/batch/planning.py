@@ -32,7 +32,7 @@ from jettison.statistics.sic import SicWindow
 from jettison.statistics.sketches.telling_keys import key_costs
 from jettison.telemetry.cost_view import CostsReport
 from jettison.telemetry.events import BatchEvent
-from jettison.telemetry.queries import query_record, sic_batches
+from jettison.telemetry.queries import query_record, recent_records, sic_batches
 
 _log = logging.getLogger("jettison")
 
@@ -166,8 +166,9 @@ class Planning:
         """Go on, after a start, with what was lost in the batches before this one, as far as the ledger has them."""
         stw_ms, ledger = self.controller.sic.stw_ms, self._parts.checkpoint.ledger
         try:
-            self.controller.restore_sic(SicWindow.restored(self._graph, stw_ms, sic_batches(ledger.before(batch))))
-            self.results.restore(ledger.before(batch), stw_ms)
+            records = list(recent_records(ledger.before(batch), stw_ms))
+            self.controller.restore_sic(SicWindow.restored(self._graph, stw_ms, sic_batches(records)))
+            self.results.restore(records)
         except (CheckpointError, KeyError, TypeError, ValueError, AttributeError) as error:  # no result depends on it
             _log.warning("network %s: the SIC of outputs begins anew with this run: %s", self._graph.name, error)
 

@@ -5,7 +5,7 @@ While nothing is lost it is the number 1, and nothing is computed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jettison.network.event_time.watermarks import BatchMarks
@@ -86,19 +86,10 @@ class ResultSic:
         """What is written down of the last batch."""
         return {"entries": dict(self._newest)} if self._newest else {}
 
-    def restore(self, records: Iterable[Mapping[str, Any]], stw_ms: float) -> None:
-        """Go on with batches as they were written down, the newest first, as far as the source time window goes back:
-        it is longer than any window that is open."""
-        for content in reversed(list(_within(records, stw_ms))):
+    def restore(self, records: Sequence[Mapping[str, Any]]) -> None:
+        """Go on with the batches of a source time window as they were written down, the newest first: it is longer than
+        any window that is open."""
+        for content in reversed(records):
             for name, entry in content.get("entries", {}).items():
                 if name in self._entries:
                     self._entries[name] = self._entries[name].plus(entry_from_dict(entry))
-
-
-def _within(records: Iterable[Mapping[str, Any]], stw_ms: float) -> Iterator[Mapping[str, Any]]:
-    ago_ms = 0.0
-    for content in records:
-        yield content
-        ago_ms += content.get("sic", {}).get("interval_ms", stw_ms)
-        if ago_ms >= stw_ms:
-            return

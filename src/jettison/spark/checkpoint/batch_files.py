@@ -84,6 +84,21 @@ class BatchFiles:
                 return content_of(found)
         return None
 
+    def before(self, batch: int) -> Iterator[Any]:
+        """The records of batches before this one, the newest first, up to the first that has none. A segment is read
+        once, however many of its records are asked for."""
+        segments: dict[str, dict[int, str]] = {}
+        for number in range(batch - 1, -1, -1):
+            content = self._alone(number)
+            if content is None:
+                names = [segment_name(number, size) for size in (SEGMENT, LARGE_SEGMENT)]
+                segments = {name: segments[name] if name in segments else self._lines(name) for name in names}
+                line = next((lines[number] for lines in segments.values() if number in lines), None)
+                if line is None:
+                    return
+                content = content_of(line)
+            yield content
+
     def batches(self) -> list[int]:
         """All batches that have a record."""
         singles, segments = self._found()

@@ -122,8 +122,7 @@ class Ledger:
     def before(self, batch: int) -> Iterator[dict[str, Any]]:
         """The records of batches before this one, the newest first, without a gap; those of earlier versions, which
         have entries alone, end it."""
-        for number in range(batch - 1, -1, -1):
-            content = self.files.read(number)
+        for content in self.files.before(batch):
             if not isinstance(content, dict):
                 return
             yield content
