@@ -49,14 +49,16 @@ def test_the_applications_of_the_seed_run_on_kafka(
     text = (EXAMPLES / f"{name}.yaml").read_text(encoding="utf-8")
     text = text.replace("127.0.0.1:9092", broker.servers).replace("out/", f"{tmp_path}/")
     text = text.replace("shedder: qod", "shedder: auto")  # which takes qod, and says so
-    for topic in TOPICS:
-        broker.create(topic)
+    made = {topic: f"{name}_{topic}" for topic in TOPICS}  # the broker is shared
+    for topic, mine in made.items():
+        text = text.replace(f"topic: {topic}", f"topic: {mine}")
+        broker.create(mine)
     with caplog.at_level(logging.INFO, logger="jettison"):
         running = start_spec(from_yaml(text), spark)
         try:
             wait_until(lambda: running.query.lastProgress is not None or running.await_termination(timeout=0.01))
-            for topic in TOPICS:
-                fill(broker.servers, topic, 400)
+            for mine in made.values():
+                fill(broker.servers, mine, 400)
             outputs = {output.name for output in running.graph.outputs}
             wait_until(
                 lambda: (
@@ -80,9 +82,9 @@ def test_auto_on_spark_is_the_shedder_that_it_takes(spark: SparkSession, tmp_pat
     numbers = net.source("numbers", "value long, at timestamp", event_time="at", id=["value"])
     numbers.where("value % 2 = 0", name="even").output("evens", qos=jt.QoS(priority=2, min_accuracy=0.2))
     numbers.output("all", qos=jt.QoS(min_accuracy=0.1))
-    stream = jt.generate(
-        spark, {"value": jt.presets.TAXI["trip"], "at": jt.presets.TAXI["pickup"]}, rate=jt.rates.Constant(2000)
-    )
+    fields = {"value": jt.presets.TAXI["trip"], "at": jt.presets.TAXI["pickup"]}
+    # however slow the machine is: the minima of a batch of 1,000 rows fit, and nobody has to be paused
+    stream = jt.generate(spark, fields, rate=jt.rates.Constant(2000), rows_per_batch=1000)
     costs = jt.Profile({"even": 400.0, "evens": 400.0, "all": 400.0}, {"even": 0.5}, fixed_ms=100.0)
     running = jt.start(
         net,

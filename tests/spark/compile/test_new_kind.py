@@ -93,6 +93,6 @@ def test_a_kind_without_a_filter_is_refused() -> None:
     with pytest.raises(PlanError, match="EveryNth has this name already"):
         register(Odd)
     with pytest.raises(
-        PlanError, match=r"arc 'trips' is of an unknown kind: .*Kinds: by_key, cost_bound, every_nth, random"
+        PlanError, match=r"arc 'trips' is of an unknown kind: .*Kinds: buckets, by_key, cost_bound, every_nth, random"
     ):
         Plan.from_json('{"drops": {"trips": {"magic": 1}}}')

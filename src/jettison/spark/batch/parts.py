@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -32,15 +32,15 @@ class RunParts:
 
 @dataclass(frozen=True)
 class RunOptions:
-    """What was asked for: costs and `shared` operators as given, where the run is shown, `notes` on its state, what
-    becomes of a backlog, whether plans are only made (`dry_run`), and whether the run ends with the data that is there
-    (`available_now`)."""
+    """What was asked for: costs and `shared` operators as given, where the run is shown, `notes` on its state (more
+    come while it runs), what becomes of a backlog, whether plans are only made (`dry_run`), and whether the run ends
+    with the data that is there (`available_now`)."""
 
     profile: Profile | None = None
     shared: Iterable[str] | None = None
     metrics: Metrics | None = None
     live: bool = False
-    notes: Sequence[str] = ()
+    notes: list[str] = field(default_factory=list)
     catch_up: str = SHED
     dry_run: bool = False
     available_now: bool = False

@@ -84,12 +84,12 @@ class ResultSic:
 
     def written(self) -> dict[str, Any]:
         """What is written down of the last batch."""
-        return {"entries": dict(self._newest)} if self._newest else {}
+        return {"window_parts": dict(self._newest)} if self._newest else {}
 
     def restore(self, records: Sequence[Mapping[str, Any]]) -> None:
         """Go on with the batches of a source time window as they were written down, the newest first: it is longer than
         any window that is open."""
         for content in reversed(records):
-            for name, entry in content.get("entries", {}).items():
+            for name, entry in content.get("window_parts", {}).items():
                 if name in self._entries:
                     self._entries[name] = self._entries[name].plus(entry_from_dict(entry))

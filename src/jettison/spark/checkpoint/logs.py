@@ -117,7 +117,7 @@ class Ledger:
     def write(self, batch: int, entries: list[dict[str, Any]], more: Mapping[str, Any] | None = None) -> None:
         """Write down a batch; `more` is what outputs got of it (`telemetry.queries`), and what its SIC rests on."""
         content = {"batch": batch, "at_ms": round(self.clock.now_ms()), "entries": entries}
-        self.files.write(batch, {**content, **(more or {})})
+        self.files.write(batch, {**(more or {}), **content})
 
     def before(self, batch: int) -> Iterator[dict[str, Any]]:
         """The records of batches before this one, the newest first, without a gap; those of earlier versions, which

@@ -70,8 +70,9 @@ class Run:
         self._costs = RunCosts(parts, self._planning)
         deadline_ms = DEADLINE_TRIGGERS * parts.settings.trigger_ms
         chosen = self._planning.controller.choice
-        notes = (*options.notes, *([] if chosen is None else [str(chosen)]))
-        self._views = Views(parts.graph, parts.settings.budget_us / 1000, deadline_ms, replace(options, notes=notes))
+        if chosen is not None:
+            options.notes.append(str(chosen))
+        self._views = Views(parts.graph, parts.settings.budget_us / 1000, deadline_ms, options)
         self._cycle = BatchCycle(parts, self._planning, self._intake, self._costs, self._views)
         self._failures = RunFailures(parts)
         self._failure: BaseException | None = None
