@@ -11,7 +11,7 @@ from jettison.network.kafka import Kafka
 _PARTITIONS = 2
 _RECORD = (
     "to_json(named_struct('trip', trip, 'pickup', "
-    "date_format(convert_timezone('UTC', timestamp_ntz(pickup)), \"yyyy-MM-dd'T'HH:mm:ss.SSS\") || 'Z', "
+    "date_format(to_utc_timestamp(pickup, current_timezone()), \"yyyy-MM-dd'T'HH:mm:ss.SSS\") || 'Z', "
     "'zone', zone, 'cents', cents))"
 )
 
