@@ -15,12 +15,14 @@ from jettison.plan.drops.cost_bound import CostBound, WorthRule
 from jettison.plan.drops.latency_rule import LatencyRule
 from jettison.plan.plan import Plan
 from jettison.plan.problem import Problem
+from jettison.plan.shedders.fair.shedder import Fair
 from jettison.plan.shedders.las import Las
 from jettison.sim.timed.batches import BatchesResult, simulate_batches
 from jettison.sim.timed.queue import TimedStream
 from jettison.statistics.cost_classes import CostClasses
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample
+from jettison.statistics.sic import SicWindow
 from jettison.statistics.sketches.cost_learner import CostLearning
 from jettison.statistics.sketches.cost_sketch import CostSketch, sketch_size
 from jettison.statistics.sketches.key_hash import key_hash
@@ -220,3 +222,18 @@ def test_tuple_by_tuple_needs_one_source_and_one_map() -> None:
     stream = TimedStream(np.zeros(1, np.int64), np.zeros(1), np.ones(1))
     with pytest.raises(StartError, match="one source and one map"):
         simulate_batches(net.graph, stream, Las(), trigger_ms=1000.0)
+
+
+def test_what_plans_the_rest_hears_of_the_sic_of_outputs() -> None:
+    heard: list[SicWindow] = []
+
+    class Rest(Fair):
+        def follow_sic(self, window: SicWindow) -> None:
+            heard.append(window)
+
+    net = Network("rest")
+    net.source("s", "x int").output("o")
+    window = SicWindow(net.graph, 10_000.0)
+    Las(rest=Rest()).follow_sic(window)
+    assert heard == [window]
+    Las().follow_sic(window)  # the road map does not ask for it

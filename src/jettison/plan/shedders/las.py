@@ -27,6 +27,7 @@ from jettison.plan.shedders.cost_bounds import LATENCY_GOAL, CostBounds, least_c
 from jettison.plan.shedders.renewed_road_map import RenewedRoadMap
 from jettison.plan.shedders.timed_costs import TimedCosts
 from jettison.statistics.samples import BatchSample
+from jettison.statistics.sic import SicWindow
 from jettison.statistics.sketches.cost_learner import CostLearning
 from jettison.statistics.sketches.cost_pair import CostPair
 from jettison.statistics.sketches.universal import HashFunctions
@@ -99,6 +100,10 @@ class Las:
             self.costs[name] = self.known(name).after(timed, learn=self._learn)
         if hasattr(self._rest, "observe"):
             self._rest.observe(sample)
+
+    def follow_sic(self, window: SicWindow) -> None:
+        if hasattr(self._rest, "follow_sic"):
+            self._rest.follow_sic(window)
 
     def prepare(self, problem: Problem) -> None:
         self._say_what_is_not_held(problem.graph)
