@@ -91,7 +91,7 @@ def test_a_hundred_queries_run_and_one_may_leave_and_another_come(spark: SparkSe
             windows = delivered(*sinks)
             truth = counted(every, lambda trip, number=number: trip[0] % 10 == number % 10)
             assert windows == {key: truth[key] for key in windows}
-            assert max(start for _, start in windows) >= 32, "windows that began before the restart are there"
-            assert {key for key in truth if key[1] < 36} == {key for key in windows if key[1] < 36}, "none is missing"
+            # rows of the last batch close no window of their own; the one from 20 s on began before the restart
+            assert set(windows) == {key for key in truth if key[1] < 28}
     new = [row.trip for row in second["query_100"].rows]
     assert sorted(new) == [trip[0] for trip in made_trips(2, 4) if trip[0] % 10 == 0]

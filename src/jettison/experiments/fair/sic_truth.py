@@ -28,7 +28,10 @@ from jettison.statistics.sic import SicWindow
 _SCHEMA = "trip long, pickup timestamp, zone int, fare double"
 _STEP_US = 500
 """A trip every half millisecond."""
-_ZONES = 20
+_ZONES = 1000
+"""So many results are dropped or kept by chance that the share kept is known within a hundredth."""
+_CLOSING = 3
+"""Batches after the judged ones: nested windows close one after another."""
 _WINDOW_US = 10_000_000
 _BATCH_US = 20_000_000
 _DROPS = {"all": "trips>per_zone", "dear": "expensive>dear_per_zone", "nested": "tens>hundreds"}
@@ -101,19 +104,12 @@ def _trips(spark: Any, first: int, last: int) -> Any:
 
 
 def _delivered(spark: Any, shapes: Shapes, folder: Path, batches: int, keep: float) -> _Run:
-    """Run all batches under one plan; one more, of a later time, closes their windows."""
+    """Run all batches under one plan, and as many after them as close their windows."""
     net = network()
     plan = Plan({arc: Random(keep) for arc in _DROPS.values()}) if keep < 1 else Plan()
     per_batch = _BATCH_US // _STEP_US
     by_hand, window = ByHand(spark, net, shapes, folder), SicWindow(net.graph, 1e9)
-    last = batches * per_batch
-    spans = [(number * per_batch, (number + 1) * per_batch) for number in range(batches)]
-    later = 10 * last
-    spans += [
-        (later, later + 1),
-        (later + 1, later + 2),
-        (later + 2, later + 3),
-    ]  # nested windows close one after another
+    spans = [(number * per_batch, (number + 1) * per_batch) for number in range(batches + _CLOSING)]
     for number, (first, until) in enumerate(spans):
         took = by_hand.run(_trips(spark, first, until), until - first, plan)
         sample = BatchSample(number, 0.0, 1000.0, took.wall_ms, {"trips": until - first}, **vars(took.measured))
