@@ -329,3 +329,12 @@ def test_the_newest_records_are_read_backwards_and_every_segment_once(
     assert [row[:3] for row in ledger.queries()][:2] == [(0, "o", 0.0), (1, "o", 0.001)]
     folder.delete("ledger/0-99.jsonl.gz")
     assert [content["batch"] for content in ledger.before(102)] == [101, 100]
+
+
+def test_what_is_kept_beside_the_ledger_never_takes_the_place_of_what_was_shed(tmp_path: Path) -> None:
+    """What SIC rests on travels in the same record, under keys of its own."""
+    ledger, shed = Ledger(LocalFolder(tmp_path)), [{"batch": 0, "arc": "trips", "rows_shed": 7}]
+    ledger.write(0, shed, {"entries": {"zones": {}}, "batch": 9, "window_parts": {"zones": {"from_us": 1}}})
+    assert list(ledger.entries()) == shed
+    (record,) = ledger.before(1)
+    assert (record["batch"], record["window_parts"]) == (0, {"zones": {"from_us": 1}})
