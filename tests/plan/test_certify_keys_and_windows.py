@@ -15,6 +15,7 @@ from jettison.network.event_time.watermarks import BatchMarks, Mark
 from jettison.plan.certify import certify
 from jettison.plan.drops.by_key import ByKey
 from jettison.plan.drops.kind import Drop
+from jettison.plan.drops.random import Random
 from jettison.plan.drops.window import Fate, GroupCells
 from jettison.plan.plan import Plan
 from jettison.plan.predictions import claimed
@@ -69,6 +70,37 @@ def test_drops_by_key_that_keep_the_same_keys_on_both_sides_are_certified() -> N
 def test_drops_by_key_that_keep_other_keys_on_one_side_are_refused(drops: dict[str, Drop], told: str) -> None:
     with pytest.raises(PlanError, match=told):
         certified(shop(), drops)
+
+
+@pytest.mark.parametrize(
+    ("drops", "arc"),
+    [
+        ({"orders": Random(0.5), "payments": Random(0.5)}, "orders"),
+        ({"orders": key(0.5), "payments": Random(0.5)}, "payments"),
+        ({"sound>both": Random(0.5), "payments": Random(0.5)}, "payments"),
+    ],
+)
+def test_rows_that_go_by_chance_on_both_sides_of_a_join_are_refused(drops: dict[str, Drop], arc: str) -> None:
+    """A quarter of the pairs would be left, and the plan says half."""
+    with pytest.raises(PlanError, match=rf"'{arc}' is by chance, .* drop by its key \(id, part\) on both"):
+        certified(shop(), drops)
+
+
+def test_rows_may_go_by_chance_from_one_side_or_where_the_other_is_closed() -> None:
+    certified(shop(), {"orders": Random(0.5)})
+    certified(shop(), {"sound>both": Random(0.5), "payments": Random(0.0)})
+
+
+def test_a_shedder_that_drops_by_chance_above_a_join_is_replaced_by_a_plan_whose_claim_holds() -> None:
+    class Own:
+        def plan(self, problem: Problem) -> Plan:
+            return Plan({source.name: Random(0.4) for source in problem.graph.sources}, "overload")
+
+    costs = Profile({"sound": 1.0, "both": 20.0, "pairs": 5.0}, {})
+    loop = Controller(shop(), Settings(40.0, shedder=Own()), costs)
+    plan = loop.decide({"orders": 1000, "payments": 1000}, 0.0)
+    assert loop.refused is not None
+    assert {drop.judges for drop in plan.drops.values()} == {"key"}
 
 
 @pytest.mark.parametrize("of", [1.0, 0.25, 0.501])
