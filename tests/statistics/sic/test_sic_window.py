@@ -245,6 +245,18 @@ def windows_network(slide: str | None = None) -> Graph:
     return net.graph
 
 
+def test_a_query_whose_windows_are_others_now_has_lost_nothing_by_it() -> None:
+    """What went into windows that are gone is neither used nor lost: it is forgotten."""
+    whole = SicWindow(windows_network(), STW_MS).after(BatchSample(0, 0.0, 1e3, 9e2, {"s": 100}))
+    net = Network("windows")
+    trips = net.source("s", SCHEMA, event_time="at")
+    trips.window("2 minutes").agg(n="count(*)", name="busier").output("o")
+    assert SicWindow.from_dict(windows_network(), STW_MS, whole.to_dict()).all() == whole.all() == {"o": 1.0}
+    again = SicWindow.from_dict(net.graph, STW_MS, whole.to_dict())
+    assert again.all() == {"o": 1.0}
+    assert again.processed("s", "o") == 0.0
+
+
 def measured(**counts: object) -> float:
     sample = BatchSample(0, 0.0, 1e3, 9e2, {"s": 100}, **counts)  # type: ignore[arg-type]
     return SicWindow(windows_network(), STW_MS).after(sample).sic("o")

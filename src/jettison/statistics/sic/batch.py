@@ -68,13 +68,15 @@ class Passed:
     @classmethod
     def from_dict(cls, graph: Graph, content: Mapping[str, Any], known: Collection[str]) -> Passed:
         """As it was written, for the network as it is now: what is gone from it is forgotten. For outputs that were not
-        `known` when it was written, nothing has come."""
+        `known` when it was written, nothing has come; nor for those whose windows or joins are others now."""
         layout = layout_of(graph)
         read = {source.name: float(content["read"].get(source.name, 0.0)) for source in graph.sources}
         stages: dict[str, Stages] = {}
         for name, ways in layout.ways.items():
             if name in content["stages"]:
-                stages[name] = {origin: _stage(each) for origin, each in content["stages"][name].items()}
+                written = {origin: _stage(each) for origin, each in content["stages"][name].items()}
+                if layout.has_states(name, written):
+                    stages[name] = written
             elif name in known and name not in content.get("absent", ()):
                 stages[name] = {source: Stage(read[source], read[source]) for source in ways.sources}
         return cls(float(content["interval_ms"]), read, layout.vector(stages))

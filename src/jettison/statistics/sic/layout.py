@@ -61,6 +61,11 @@ class Layout:
                     found[place.at : place.at + 2 + len(into)] = (stage.came, stage.used, *into)
         return found
 
+    def has_states(self, output: str, stages: Stages) -> bool:
+        """Whether all states that these stages of an output went into are still on its way."""
+        into = {place.origin: place.into for place in self._places[output]}
+        return all(set(stage.into) <= set(into[origin]) for origin, stage in stages.items() if origin in into)
+
     def stages(self, vector: Vector, output: str) -> Stages:
         """The stages of one output."""
         found = {}
