@@ -223,6 +223,20 @@ def test_the_fewest_and_smallest_are_paused() -> None:
     assert outputs_to_pause(ranks, left, budget_us=0.0) is None
 
 
+def test_a_paused_output_goes_on_in_place_of_one_of_a_lower_priority() -> None:
+    needs, ranks = {"a": 10.0, "b": 60.0}, {"a": 1.0, "b": 5.0}
+
+    def left(paused: frozenset[str]) -> float:
+        return sum(need for name, need in needs.items() if name not in paused)
+
+    assert outputs_to_pause(ranks, left, budget_us=50.0) == {"b"}, "alone it does not fit"
+    assert outputs_to_pause(ranks, left, budget_us=65.0, before=frozenset("b")) == {"b"}, "it fits, with none to spare"
+    assert outputs_to_pause(ranks, left, budget_us=69.0, before=frozenset("b")) == {"a"}
+    assert outputs_to_pause(ranks, left, budget_us=69.0, before=frozenset("a")) == {"a"}, "and so it stays"
+    equal = dict.fromkeys(ranks, 1.0)
+    assert outputs_to_pause(equal, left, budget_us=69.0, before=frozenset("b")) == {"b"}, "among equals nothing swaps"
+
+
 def test_certify_refuses_a_plan_that_does_not_say_who_is_below() -> None:
     problem = Problem(three(first=0.6, second=0.6), COSTS, ROWS, 900.0)
     closed = {"parsed>second_work": Random(0.0), "parsed>third_work": Random(0.0), "s": Random(0.6)}

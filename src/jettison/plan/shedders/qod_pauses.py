@@ -2,7 +2,8 @@
 
 The seed moves tasks to another machine. On one machine they are paused: they get nothing, keep their state, and go on
 when there is room. Candidates come from the lowest priority up until the minima of the others fit. Then, from the
-highest priority and the most work down, all go on that the others can do without.
+highest priority and the most work down, all go on that the others can do without. One that is paused goes on in place
+of a running one of a lower priority, where that makes room; among equals those that run stay.
 
 Work that outputs share is released only when all of them are paused, so loads are not added up: `left_us` says what the
 minima need when a set of outputs is paused.
@@ -40,19 +41,24 @@ def outputs_to_pause(
     ['b', 'd', 'e', 'f']
     """
     slack_us = _ROUNDING * max(1.0, budget_us)
-    paused = before & set(priorities)
+    paused_now = before & set(priorities)
+    resume_us = unavoidable_us + RESUME_SHARE * (budget_us - unavoidable_us)
+
+    def fits(paused: frozenset[str]) -> bool:
+        limit_us = budget_us if paused_now <= paused else resume_us
+        return left_us(paused) <= limit_us + slack_us
+
+    paused: frozenset[str] = frozenset()
     for level in sorted(set(priorities.values())):
-        if left_us(paused) <= budget_us + slack_us:
+        if fits(paused):
             break
         paused |= {name for name, priority in priorities.items() if priority == level}
-    if left_us(paused) > budget_us + slack_us:
+    if not fits(paused):
         return None
     nothing = left_us(frozenset())
     releases = {name: nothing - left_us(frozenset([name])) for name in paused}
-    resume_us = unavoidable_us + RESUME_SHARE * (budget_us - unavoidable_us)
-    for name in sorted(paused, key=lambda each: (-priorities[each], -releases[each], each)):
-        limit_us = resume_us if name in before else budget_us
-        if left_us(paused - {name}) <= limit_us + slack_us:
+    for name in sorted(paused, key=lambda each: (-priorities[each], each in paused_now, -releases[each], each)):
+        if fits(paused - {name}):
             paused -= {name}
     owed = frozenset(priorities) if declared is None else declared
-    return None if owed and owed <= paused else frozenset(paused)
+    return None if owed and owed <= paused else paused
