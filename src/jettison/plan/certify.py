@@ -184,7 +184,7 @@ def certify(problem: Problem, plan: Plan, *, within_budget: bool = True, beside:
     - with the drops the load is within the budget, unless `within_budget` is False: the plan of an infeasible problem,
       or one that gives something back on purpose (a probe, a schedule that expires, drops by value not trusted);
     - no drop takes an output below its floor, stale and unread tuples included;
-    - drops by key keep the same keys on both sides of a join, and say what is left of keys above them;
+    - both sides of a join lose the same keys, and drops by key say what is left of keys above them;
     - drops by bucket say what those above them leave, and stand above no join of streams and no estimate;
     - no more windows go than their gaps allow, those of named groups included, and all drops agree about them;
     - delivered shares, what they are worth, utility and savings are as claimed.
@@ -201,8 +201,8 @@ def certify(problem: Problem, plan: Plan, *, within_budget: bool = True, beside:
         if arc not in allowed:
             raise PlanError(f"a drop stands on arc {arc!r}; allowed are inputs and splits: {', '.join(allowed)}.")
         _check_judged(problem, plan, arc)
-    check_keys(problem, plan)
     check_buckets(problem.graph, problem.profile, problem.rows, plan.drops)
+    check_keys(problem, plan)
     check_fates(problem.graph, plan)
     _check_floors(problem, plan, beside)
     slack_us = _TOLERANCE * max(1.0, problem.load_us)
