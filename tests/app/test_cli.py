@@ -161,7 +161,9 @@ def test_check_refuses_what_is_no_specification(tmp_path: Path, content: bytes, 
         (["run", TAXI, "--metrics", "here"], 2, "metrics is 'here'"),
         (["run", "nowhere.yaml"], 2, "nowhere.yaml"),
         (["plan", TAXI, "--rows-per-s", "rides=1"], 2, "'rides' is not a source of network 'taxi'; sources: trips"),
-        (["plan", TAXI.parent], 2, "there is no such file"),
+        (["plan", TAXI.parent], 2, "a folder without query files"),
+        (["run", TAXI, "--dry-run", "--no-shedding"], 2, "exclude each other"),
+        (["top", TAXI.parent], 1, "is no checkpoint, as it has no network.json"),
         (["demo", "--seconds", "-1"], 2, "--seconds"),
         (["demo", "--seconds", "inf"], 2, "--seconds"),
         (["demo", "--out", TAXI], 2, "taxi.yaml"),
@@ -578,5 +580,7 @@ def test_trust_25_check_finds_what_a_run_would_refuse(
 def test_top_of_what_is_no_checkpoint_or_has_no_batch(tmp_path: Path) -> None:
     assert_refused(jettison("top", str(tmp_path / "gone")), 1, "gone", "is no folder on this machine")
     assert_refused(jettison("top", str(tmp_path), "--watch", "0"), 2, "--watch is 0", "above 0")
+    assert_refused(jettison("top", str(tmp_path)), 1, "is no checkpoint, as it has no network.json")
+    (tmp_path / "network.json").write_text("{}")
     assert jettison("top", str(tmp_path)).stdout == "no batch is in its ledger yet\n"
     assert json.loads(jettison("top", str(tmp_path), "--json").stdout) == {"batch": None, "queries": []}

@@ -44,7 +44,7 @@ def test_a_folder_of_queries_becomes_one_network(tmp_path: Path) -> None:
     ("arguments", "code", "words"),
     [
         (["convert", TAXI], 1, "cannot be written as XML"),
-        (["convert", "nowhere.xml"], 2, "there is no such file"),
+        (["convert", "nowhere.xml"], 2, "no file that is there"),
         (["convert", AVERAGE, "--out", TAXI], 2, "is there already: remove it"),
         (["convert", AVERAGE, "--out", "/nowhere/a.yaml"], 2, "cannot be written"),
         (["check", ROOT / "examples"], 2, "a folder that has only query files"),

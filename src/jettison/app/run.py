@@ -60,6 +60,8 @@ def run(
     """
     live = out.is_terminal and not quiet
     show_log(verbose=verbose, quiet=quiet, live=live)
+    if no_shedding and dry_run:
+        raise typer.BadParameter("--no-shedding and --dry-run exclude each other: give one of them.")
     if seconds is not None:
         check_seconds("--for", seconds)
     with wrong_argument():

@@ -89,9 +89,10 @@ def find_modules_here() -> None:
 def load_spec(path: Path) -> tuple[Spec, Graph]:
     """A specification file and its network, checked."""
     if not isfile(path) and not is_query_folder(path):
+        what = "a folder without query files, or with others beside them" if path.is_dir() else "no file that is there"
         raise typer.BadParameter(
-            f"SPEC is {str(path)!r}: there is no such file. Give a network in YAML or XML, or a folder that has only "
-            f"query files (.xml)."
+            f"SPEC is {str(path)!r}, {what}. Give a network in YAML or XML, or a folder that has only query files "
+            f"(.xml)."
         )
     spec = read_spec(path)
     return spec, spec.graph()

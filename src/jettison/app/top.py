@@ -22,6 +22,8 @@ from jettison.errors import StartError
 from jettison.telemetry.columns import shown_ms
 from jettison.telemetry.queries import QueryLine, query_lines
 
+_OF_A_CHECKPOINT = ("network.json", "ledger")
+
 
 def top(
     checkpoint: Annotated[
@@ -50,6 +52,10 @@ def top(
             check_seconds(option, value)
     if not checkpoint.is_dir():
         raise StartError(f"checkpoint {str(checkpoint)!r} is no folder on this machine: give that of a run.")
+    if not any((checkpoint / name).exists() for name in _OF_A_CHECKPOINT):
+        raise StartError(
+            f"folder {str(checkpoint)!r} is no checkpoint, as it has no {_OF_A_CHECKPOINT[0]}: give that of a run."
+        )
     if as_json:
         batch, lines = _look(checkpoint, seconds)
         typer.echo(json.dumps({"batch": batch, "queries": [asdict(line) for line in lines]}))

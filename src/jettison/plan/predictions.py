@@ -87,12 +87,18 @@ def over_budget_us(problem: Problem, plan: Plan) -> float:
 
 def not_enough(problem: Problem, best: Plan) -> Infeasible:
     """Even the best plan leaves too much work: why, and what to do."""
-    over_ms = (problem.load_us - best.saves_us - problem.budget_us) / 1000
+    left_us = problem.load_us - best.saves_us
+    over_ms, held_ms = (left_us - problem.budget_us) / 1000, (left_us - problem.unavoidable_us) / 1000
     wanted = ", ".join(f"{name} {floor:g}" for name, floor in floors(problem.graph).items())
     most = f"shedding as much as min_accuracy allows ({wanted})" if wanted else "shedding everything"
     return Infeasible(
         f"{most} still leaves {over_ms:.0f} ms above the budget of {problem.budget_us / 1000:.0f} ms: "
-        f"reading and fixed work take {problem.unavoidable_us / 1000:.0f} ms. "
+        f"reading and fixed work take {problem.unavoidable_us / 1000:.0f} ms{_held(held_ms)}. "
         f"Use a longer trigger, more cores or a cheaper source.",
         best,
     )
+
+
+def _held(held_ms: float) -> str:
+    """The work that drops could save and this plan may not, where there is any."""
+    return f", and rows that must come through {held_ms:.0f} ms (begun windows, gaps, minima)" if held_ms >= 1 else ""

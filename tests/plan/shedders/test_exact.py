@@ -105,6 +105,17 @@ def test_too_little_time_for_reading_is_infeasible_with_the_reason() -> None:
     assert "reading and fixed work take 10 ms" in plan.reason
 
 
+def test_work_that_may_not_be_dropped_is_named_beside_reading() -> None:
+    """A budget missed by 1,300 ms was put down to 400 ms of reading alone: what had to come through was not named."""
+    net = Network("n")
+    net.source("s", "x int").where("x > 0", name="w").output("o", qos=QoS(min_accuracy=0.8))
+    profile = Profile({"w": 10.0}, {}, fixed_ms=10.0)
+    answer = ExactShedder().plan(Problem(net.graph, profile, {"s": 1000.0}, 15_000.0))
+    assert isinstance(answer, Infeasible)
+    assert "still leaves 3 ms above the budget of 15 ms: reading and fixed work take 10 ms" in answer.reason
+    assert "rows that must come through 8 ms" in answer.reason
+
+
 def test_where_streams_merge_greedy_may_take_the_wrong_one() -> None:
     """Record 10: s0 and s1 merge into o1, s1 also feeds o0. Greedy takes all of s0 away, the best plan none of it."""
     net = Network("merging")

@@ -16,12 +16,14 @@ import pytest
 import jettison as jt
 from jettison.errors import CheckpointError, StartError
 from jettison.options.retention import Retention
+from jettison.plan.drops.random import Random
 from jettison.plan.plan import Plan
 from jettison.spark.checkpoint.batch_files import LARGE_SEGMENT, MARGIN, BatchFiles
-from jettison.spark.checkpoint.logs import Ledger, Logged, PlanLog
+from jettison.spark.checkpoint.logs import Ledger, Logged, PlanLog, shed_entries
 from jettison.spark.checkpoint.small_files import LocalFolder
 from jettison.spark.folder_size import Size
 from jettison.statistics.records import Records
+from jettison.statistics.samples import BatchSample
 
 pytestmark = pytest.mark.core
 
@@ -338,3 +340,19 @@ def test_what_is_kept_beside_the_ledger_never_takes_the_place_of_what_was_shed(t
     assert list(ledger.entries()) == shed
     (record,) = ledger.before(1)
     assert (record["batch"], record["window_parts"]) == (0, {"zones": {"from_us": 1}})
+
+
+def test_rows_that_no_drop_took_are_not_among_those_that_were_shed(tmp_path: Path) -> None:
+    """Unparsed rows stood under `rows_shed`, where the report counted no drop. Ledgers of earlier versions still do."""
+    ledger = Ledger(LocalFolder(tmp_path))
+    sample = BatchSample(0, 0.0, 1e3, 9e2, {"s": 90}, arcs={"s": (81, 40)}, rejected={"s": 9}, gone={"s": 10})
+    ledger.write(0, shed_entries(sample, Plan({"s": Random(0.5)}, "overload")))
+    before = {"batch": 1, "arc": "s", "rows_in": 9, "rows_shed": 3, "reason": "does not parse", "plan_row": 0}
+    ledger.write(1, [before])
+    rows = [dict(zip(Ledger.NAMES, row, strict=True)) for row in ledger.rows()]
+    assert [(row["batch"], row["rows_shed"], row["rows_rejected"], row["rows_gone"]) for row in rows] == [
+        (0, 41, 0, 0),
+        (0, 0, 9, 0),
+        (0, 0, 0, 10),
+        (1, 0, 3, 0),
+    ]

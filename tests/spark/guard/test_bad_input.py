@@ -73,8 +73,12 @@ def test_rows_that_do_not_parse_are_counted_and_kept(spark: SparkSession, tmp_pa
     report = run.report()
     assert (report.rows_rejected, report.rows_shed) == (len(bad), 1000 - len(kept))
     assert f"{len(bad)} rejected" in str(report)
-    by_reason = run.ledger().groupBy("reason").agg(F.sum("rows_shed")).collect()
-    assert dict(map(tuple, by_reason)) == {"": 0, "does not parse": len(bad), "tested": 1000 - len(kept)}
+    by_reason = run.ledger().groupBy("reason").agg(F.sum("rows_shed"), F.sum("rows_rejected")).collect()
+    assert {reason: counts for reason, *counts in map(tuple, by_reason)} == {
+        "": [0, 0],
+        "does not parse": [0, len(bad)],
+        "tested": [1000 - len(kept), 0],
+    }
 
 
 def test_rows_of_every_odd_shape_inside_a_payload(spark: SparkSession, tmp_path: Path) -> None:

@@ -400,7 +400,7 @@ def test_records_that_are_gone_end_a_run_that_must_not_lose_any(
     run = ended(start(forgiving, tmp_path, out), 200 - gone)
     assert run.report().rows_gone == gone
     assert f"{gone} rows were gone" in str(run.report())
-    assert [(e["rows_shed"], e["reason"]) for e in ledger(tmp_path) if e["reason"].startswith("gone")] == [
+    assert [(e["rows_gone"], e["reason"]) for e in ledger(tmp_path) if e["reason"].startswith("gone")] == [
         (gone, "gone before it was read")
     ]
     assert len(out.rows) == 300 - gone

@@ -55,6 +55,7 @@ def test_trust_11_a_dry_run_says_what_it_would_drop_and_drops_nothing(spark: Spa
     assert report.outputs["fares"].delivered_share == 1.0
     assert 0.0 < report.would_deliver["fares"] < 0.9
     assert "dry run: nothing was shed; " in str(report)
+    assert any(note.startswith("dry run: nothing is shed; plans are made") for note in report.notes)
     assert {row.rows_would_shed > 0 for row in run.ledger().collect()} == {True, False}
 
 

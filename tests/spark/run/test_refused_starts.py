@@ -45,6 +45,10 @@ def test_trust_25_starts_are_refused_in_one_line(spark: SparkSession, tmp_path: 
         ),
         ({"shedding": "dryrun"}, r"shedding is 'dryrun' \(did you mean 'dry-run'\?\): say True, False, 'dry-run'"),
     ]
+    numbers = jt.Network("payload")
+    numbers.source("trips", "fare double", payload="json").output("o")
+    with pytest.raises(jt.StartError, match=r"column 'value' is bigint and is to hold json, which is text or binary"):
+        jt.start(numbers, {"trips": stream.selectExpr("trip AS value")}, {"o": jt.memory()}, costs=FREE)
     for named, message in cases:
         given = {"checkpoint": str(tmp_path / "checkpoint"), **named}
         with pytest.raises(jt.JettisonError, match=message) as caught:

@@ -90,6 +90,28 @@ def test_sic_goes_on_after_a_restart_and_a_repeated_batch_counts_once(spark: Spa
     assert after.sic("fares") > before.sic("fares")
 
 
+def test_a_restart_says_which_outputs_are_new_and_which_sic_begins_anew(spark: SparkSession, tmp_path: Path) -> None:
+    """Both were silent: a query with other windows was at 1 again, an output that came later had no note."""
+
+    def notes(size: str, *names: str) -> tuple[str, ...]:
+        net = jt.Network("taxi")
+        rows = net.source("trips", "trip long, zone int, at timestamp", event_time="at", id=["trip"])
+        rows.window(size, by="zone").agg(n="count(*)").output("busy", qos=jt.QoS(on_loss="ignore"))
+        for name in names:
+            rows.where("zone > 1", name=f"of_{name}").output(name)
+        stream = trips(spark, 10 * ROWS, ROWS).selectExpr("trip", "zone", "pickup AS at")
+        sinks = {name: jt.memory() for name in ("busy", *names)}
+        run = jt.start(net, {"trips": stream}, sinks, trigger=TRIGGER, checkpoint=tmp_path, costs=FREE)
+        until(run, lambda: run.report().batches >= 2)
+        run.stop()
+        return run.report().notes
+
+    assert notes("20 seconds") == ()
+    found = notes("30 seconds", "later")
+    assert any("output 'later' is new with batch" in note for note in found), found
+    assert any("output 'busy': its SIC begins anew" in note for note in found), found
+
+
 def test_rows_of_sliding_windows_lose_by_the_share_of_windows_that_go(spark: SparkSession, tmp_path: Path) -> None:
     """Against every row: of its windows, those that the fate keeps."""
 

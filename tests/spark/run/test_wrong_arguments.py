@@ -28,7 +28,10 @@ def start(*given: Any, **named: Any) -> Any:
 WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     "network": (lambda: start("taxi.yaml"), r"jt.start: network is 'taxi.yaml': give a jt.Network"),
     "sources": (lambda: start(net(), ["trips"]), r"jt.start: sources is \['trips'\]: give a stream for every source"),
-    "source": (lambda: start(net(), {"trips": "in/trips"}), r"jt.start: 'trips' is 'in/trips': give a DataFrame"),
+    "source": (
+        lambda: start(net(), {"trips": "in/trips"}),
+        r"jt.start: source 'trips' is 'in/trips': give a DataFrame",
+    ),
     "sinks": (lambda: start(net(), {}, "out"), r"jt.start: sinks is 'out': give a sink for every output"),
     "trigger": (lambda: start(net(), {}, {}, trigger=5), r"jt.start: trigger is 5: write a duration"),
     "headroom": (
@@ -42,7 +45,10 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "costs": (lambda: start(net(), {}, {}, costs={}), r"costs is \{\}: give jt.Costs"),
     "listener": (lambda: start(net(), {}, {}, listeners=print), r"jt.start: listeners is .*: give functions"),
-    "tables": (lambda: start(net(), {}, {}, tables={"zones": 5}), r"jt.start: 'zones' is 5: give a DataFrame"),
+    "tables": (
+        lambda: start(net(), {}, {}, tables={"zones": 5}),
+        r"jt.start: table 'zones' is 5: give a DataFrame that does not stream",
+    ),
     "on_shed": (lambda: start(net(), {}, {}, on_shed=[]), r"jt.start: on_shed is \[\]"),
     "port": (lambda: start(net(), {}, {}, metrics_port=9100), r"'metrics_port': it is called metrics, such as"),
     "spark": (lambda: start(net(), {}, {}, spark="local"), r"jt.start: spark is 'local': give a SparkSession"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,6 +29,7 @@ from jettison.spark.checkpoint.logs import Logged
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample
 from jettison.statistics.sic import SicWindow
+from jettison.statistics.sic.batch import forgotten
 from jettison.statistics.sketches.telling_keys import key_costs
 from jettison.telemetry.cost_view import CostsReport
 from jettison.telemetry.events import BatchEvent
@@ -55,6 +56,7 @@ class Planning:
 
     def __init__(self, parts: RunParts, options: RunOptions) -> None:
         self._parts = parts
+        self._notes = options.notes
         self._graph, self._settings = parts.graph, parts.settings
         known = options.profile or parts.checkpoint.profile(parts.graph)
         self.calibrated = known is not None
@@ -173,8 +175,25 @@ class Planning:
             records = list(recent_records(ledger.before(batch), stw_ms))
             self.controller.restore_sic(SicWindow.restored(self._graph, stw_ms, sic_batches(records)))
             self.results.restore(records)
+            self._note_changes(batch, records)
         except (CheckpointError, KeyError, TypeError, ValueError, AttributeError) as error:  # no result depends on it
             _log.warning("network %s: the SIC of outputs begins anew with this run: %s", self._graph.name, error)
+
+    def _note_changes(self, batch: int, records: Sequence[Mapping[str, Any]]) -> None:
+        """Say which outputs the batch before this one had not, and of which ones SIC cannot go on."""
+        if not records:
+            return
+        before, names = records[0]["queries"], [output.name for output in self._graph.outputs]
+        new = [name for name in names if name not in before]
+        sentences = [f"output {name!r} is new with batch {batch}: it has no results of earlier ones" for name in new]
+        changed = dict.fromkeys(name for record in records for name in forgotten(self._graph, record["sic"]))
+        sentences += [
+            f"output {name!r}: its SIC begins anew with batch {batch}, as its windows or joins have changed"
+            for name in changed
+        ]
+        for sentence in sentences:
+            self._notes.append(f"{sentence}.")
+            _log.info("network %s: %s.", self._graph.name, sentence)
 
     def shown(
         self, sample: BatchSample, plan: BatchPlan, marks: BatchMarks | None, event: BatchEvent

@@ -41,6 +41,12 @@ class Logged:
     """Arrival rates by source, of a run that does not learn: after a restart it goes on with them."""
 
 
+UNPARSED = "does not parse"
+UNFIT = "an expression failed"
+GONE = "gone before it was read"
+_APART = {UNPARSED: "rows_rejected", UNFIT: "rows_rejected", GONE: "rows_gone"}
+"""By reason, the column that counts rows that no drop took."""
+
 _OF_KAFKA = ("gone", "ids", "begins", "ends", "skipped", "stale")
 
 _RESTORE_PLAN = (
@@ -100,10 +106,12 @@ class PlanLog:
 
 class Ledger:
     """What was shed, where, when and why: rows of (batch, arc, rows_in, rows_shed, reason, plan_row), and in a dry run
-    how many rows would have been (rows_would_shed)."""
+    how many rows would have been (rows_would_shed). Rows that were rejected and records that were gone before they
+    were read are no shed rows: they have columns of their own (rows_rejected, rows_gone)."""
 
     COLUMNS = (
-        "batch long, arc string, rows_in long, rows_shed long, reason string, plan_row double, rows_would_shed long"
+        "batch long, arc string, rows_in long, rows_shed long, reason string, plan_row double, rows_would_shed long, "
+        "rows_rejected long, rows_gone long"
     )
     NAMES = tuple(column.split()[0] for column in COLUMNS.split(", "))
     QUERY_COLUMNS = (
@@ -129,7 +137,10 @@ class Ledger:
 
     def rows(self) -> list[tuple[Any, ...]]:
         """All entries, as COLUMNS says."""
-        filled = ({"rows_would_shed": 0, **entry, "plan_row": float(entry["plan_row"])} for entry in self.entries())
+        filled = (
+            {**dict.fromkeys(("rows_would_shed", *_APART.values()), 0), **entry, "plan_row": float(entry["plan_row"])}
+            for entry in self.entries()
+        )
         return [tuple(entry[name] for name in self.NAMES) for entry in filled]
 
     def queries(self) -> list[tuple[Any, ...]]:
@@ -144,8 +155,13 @@ class Ledger:
         return found
 
     def entries(self) -> Iterator[dict[str, Any]]:
+        """The rows of all batches; earlier versions wrote what was rejected or gone as shed, with its reason."""
         for _, content in self.files.contents():
-            yield from content if isinstance(content, list) else content["entries"]
+            for entry in content if isinstance(content, list) else content["entries"]:
+                column = _APART.get(entry.get("reason", ""))
+                if column is not None and column not in entry:
+                    entry = {**entry, "rows_shed": 0, column: entry["rows_shed"]}
+                yield entry
 
 
 def shed_entries(sample: BatchSample, plan: Plan, would: Plan | None = None) -> list[dict[str, Any]]:
@@ -153,11 +169,9 @@ def shed_entries(sample: BatchSample, plan: Plan, would: Plan | None = None) -> 
     entries = [_arc_entry(sample, plan, arc, would) for arc in dict.fromkeys((*sample.arcs, *sample.would))]
     for source, count in sample.rejected.items():
         if count:
-            rejected = {"rows_in": sample.rows_in[source], "rows_shed": count, "reason": "does not parse"}
-            entries.append({"batch": sample.batch, "arc": source, **rejected, "plan_row": plan.row})
+            entries.append(_entry_apart(sample, plan, source, sample.rows_in[source], count, UNPARSED))
     for operator, count in sample.unfit.items():
-        rejected = {"rows_in": sum(sample.rows_in.values()), "rows_shed": count, "reason": "an expression failed"}
-        entries.append({"batch": sample.batch, "arc": operator, **rejected, "plan_row": plan.row})
+        entries.append(_entry_apart(sample, plan, operator, sum(sample.rows_in.values()), count, UNFIT))
     for source, skipped in sample.skipped.items():
         stale = sample.stale.get(source, 0)
         for count, reason in ((stale, STALE_UNREAD), (skipped - stale, UNREAD)):
@@ -165,9 +179,14 @@ def shed_entries(sample: BatchSample, plan: Plan, would: Plan | None = None) -> 
                 unread = {"rows_in": sample.rows_in[source] + skipped, "rows_shed": count, "reason": reason}
                 entries.append({"batch": sample.batch, "arc": source, **unread, "plan_row": plan.row})
     for source, count in sample.gone.items():
-        lost = {"rows_in": sample.rows_in[source] + count, "rows_shed": count, "reason": "gone before it was read"}
-        entries.append({"batch": sample.batch, "arc": source, **lost, "plan_row": plan.row})
+        entries.append(_entry_apart(sample, plan, source, sample.rows_in[source] + count, count, GONE))
     return entries
+
+
+def _entry_apart(sample: BatchSample, plan: Plan, arc: str, rows_in: int, count: int, reason: str) -> dict[str, Any]:
+    """Rows that did not get through, though no drop took them."""
+    entry = {"batch": sample.batch, "arc": arc, "rows_in": rows_in, "rows_shed": 0, "reason": reason}
+    return {**entry, "plan_row": plan.row, _APART[reason]: count}
 
 
 def _arc_entry(sample: BatchSample, plan: Plan, arc: str, would: Plan | None) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import ParseException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, StructType
+from pyspark.sql.types import BinaryType, DataType, StringType, StructType
 
 from jettison.errors import StartError
 from jettison.network.graph import Graph
@@ -51,6 +51,13 @@ def _check_columns(source: Source, frame: DataFrame) -> None:
         raise StartError(
             f"source {source.name!r}: no column {source.payload_column!r} holds the payload. It has: {found}."
         )
+    if source.payload is not None:
+        held = frame.schema[source.payload_column].dataType
+        if not isinstance(held, StringType | BinaryType):
+            raise StartError(
+                f"source {source.name!r}: column {source.payload_column!r} is {held.simpleString()} and is to hold "
+                f"{source.payload}, which is text or binary: cast it, or name the column that holds the payload."
+            )
     for name, kind in types.items():
         if name not in frame.columns:
             if source.payload is not None:

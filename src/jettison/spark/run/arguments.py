@@ -20,11 +20,17 @@ def check_arguments(**given: Any) -> None:
             fits, remedy = _RULES[name]
             if not fits(value):
                 raise StartError(f"jt.start: {name} is {_shown(value)}: {remedy}.")
-    for name, frame in {**(given.get("sources") or {}), **(given.get("tables") or {})}.items():
+    for name, frame in (given.get("sources") or {}).items():
         if not isinstance(frame, DataFrame | Kafka):
             raise StartError(
-                f"jt.start: {name!r} is {_shown(frame)}: give a DataFrame, such as spark.readStream.load(...), "
+                f"jt.start: source {name!r} is {_shown(frame)}: give a DataFrame, such as spark.readStream.load(...), "
                 f"or a topic: jt.kafka(servers, topic)."
+            )
+    for name, table in (given.get("tables") or {}).items():
+        if not isinstance(table, DataFrame):
+            raise StartError(
+                f"jt.start: table {name!r} is {_shown(table)}: give a DataFrame that does not stream, such as "
+                f"spark.read.parquet(path)."
             )
 
 

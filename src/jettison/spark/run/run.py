@@ -69,6 +69,10 @@ class Run:
         self._intake = Intake(parts, self._planning, options.catch_up)
         self._costs = RunCosts(parts, self._planning)
         deadline_ms = DEADLINE_TRIGGERS * parts.settings.trigger_ms
+        if options.dry_run:
+            options.notes.append(
+                "dry run: nothing is shed; plans are made as soon as costs are measured, and none is obeyed"
+            )
         chosen = self._planning.controller.choice
         if chosen is not None:
             options.notes.append(str(chosen))

@@ -74,12 +74,23 @@ class Passed:
         stages: dict[str, Stages] = {}
         for name, ways in layout.ways.items():
             if name in content["stages"]:
-                written = {origin: _stage(each) for origin, each in content["stages"][name].items()}
+                written = _written(content, name)
                 if layout.has_states(name, written):
                     stages[name] = written
             elif name in known and name not in content.get("absent", ()):
                 stages[name] = {source: Stage(read[source], read[source]) for source in ways.sources}
         return cls(float(content["interval_ms"]), read, layout.vector(stages))
+
+
+def forgotten(graph: Graph, content: Mapping[str, Any]) -> list[str]:
+    """The outputs of which what was written is not read again, as their windows or joins are others now."""
+    layout = layout_of(graph)
+    names = [name for name in layout.ways if name in content["stages"]]
+    return [name for name in names if not layout.has_states(name, _written(content, name))]
+
+
+def _written(content: Mapping[str, Any], output: str) -> Stages:
+    return {origin: _stage(each) for origin, each in content["stages"][output].items()}
 
 
 def _lossy(sample: BatchSample, closed: Collection[str]) -> set[str]:
