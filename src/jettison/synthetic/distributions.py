@@ -104,11 +104,11 @@ class Zipf:
 
     def draw(self, rows: Rows, key: int) -> NDArray[np.int32]:
         """One integer for each row."""
-        return _zipf_table(self).pick(draw_share(rows, key))
+        return zipf_table(self).pick(draw_share(rows, key))
 
 
 @lru_cache(maxsize=16)
-def _zipf_table(zipf: Zipf) -> Table:
+def zipf_table(zipf: Zipf) -> Table:
     return Table.of_weights(np.arange(1, int(zipf.n) + 1, dtype=np.float64) ** -zipf.s)
 
 
@@ -143,7 +143,7 @@ class Quantiles:
 
     def draw(self, rows: Rows, key: int) -> NDArray[np.float64]:
         """One number for each row."""
-        table, at_zero, slopes = _quantile_table(self)
+        table, at_zero, slopes = quantile_table(self)
         shares = draw_share(rows, key)
         picked = table.pick(shares)
         values: NDArray[np.float64] = slopes[picked]
@@ -153,7 +153,7 @@ class Quantiles:
 
 
 @lru_cache(maxsize=16)
-def _quantile_table(quantiles: Quantiles) -> tuple[Table, NDArray[np.float64], NDArray[np.float64]]:
+def quantile_table(quantiles: Quantiles) -> tuple[Table, NDArray[np.float64], NDArray[np.float64]]:
     shares, values = np.array(quantiles.points, np.float64).T
     slopes = np.diff(values) / np.diff(shares)
     return Table.of_ends(shares[1:]), values[:-1] - slopes * shares[:-1], slopes

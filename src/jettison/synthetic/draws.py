@@ -1,53 +1,47 @@
 """Random draws without state: the draw for row i is a hash of (key, i), so any range of rows can be drawn again.
 
-The hash is the finaliser of splitmix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014)
-over a Weyl sequence: z = key + i * 0x9E3779B97F4A7C15, then two rounds of xor-shift and multiply.
+The hash is Spark SQL's `xxhash64(key, i)` of two bigints, so that Spark can draw the same numbers without Python
+(`spark.read.generated_rows`).
 """
 
 import hashlib
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from jettison.network.columns.xxhash64 import SPARK_SEED, hash_of_longs
 
 Rows = NDArray[np.int64]
 Draws = NDArray[np.uint64]
 Shares = NDArray[np.float64]
 
-_WEYL = np.uint64(0x9E3779B97F4A7C15)
-_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
-_MIX_2 = np.uint64(0x94D049BB133111EB)
 _BINS = 1 << 14
 
 
 def key_of(seed: int, *names: str) -> int:
-    """The key of a column: 64 bits that differ for every seed and name.
+    """The key of a column: 64 bits, as a signed number, that differ for every seed and name.
 
     >>> key_of(7, "fare") == key_of(7, "fare"), key_of(7, "fare") == key_of(8, "fare")
     (True, False)
     """
     text = "\x1f".join([str(seed), *names])
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little", signed=True)
 
 
 def draw64(rows: Rows, key: int) -> Draws:
-    """64 random bits for each row.
+    """64 random bits for each row. As signed numbers they are `xxhash64(7L, 0L)` and `xxhash64(7L, 1L)` of Spark:
 
-    >>> draw64(np.array([0, 1]), key=0)
-    array([                   0, 16294208416658607535], dtype=uint64)
+    >>> draw64(np.array([0, 1]), key=7).astype(np.int64)
+    array([0, 0])
     """
-    z: Draws = rows.astype(np.uint64)
-    z *= _WEYL
-    z += np.uint64(key)
-    shifted = z >> np.uint64(30)
-    z ^= shifted
-    z *= _MIX_1
-    np.right_shift(z, np.uint64(27), out=shifted)
-    z ^= shifted
-    z *= _MIX_2
-    np.right_shift(z, np.uint64(31), out=shifted)
-    z ^= shifted
-    return z
+    return hash_of_longs(rows, _seed_of(key))
+
+
+@lru_cache(maxsize=256)
+def _seed_of(key: int) -> int:
+    return int(hash_of_longs(np.array([key]), SPARK_SEED)[0])
 
 
 def share_of(draws: Draws) -> Shares:

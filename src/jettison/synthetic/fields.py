@@ -122,11 +122,11 @@ class Choice:
 
     def draw(self, rows: Rows, key: int) -> NDArray[np.int32]:
         """An index into `drawn_from` for each row."""
-        return _choice_table(self).pick(draw_share(rows, key))
+        return choice_table(self).pick(draw_share(rows, key))
 
 
 @lru_cache(maxsize=64)
-def _choice_table(choice: Choice) -> Table:
+def choice_table(choice: Choice) -> Table:
     return Table.of_weights(choice.weights if choice.weights is not None else np.ones(len(choice.values)))
 
 
@@ -319,7 +319,8 @@ TAXI_PAYLOAD: dict[str, Field] = {
             "dropoff_lat": Normal(40.75, 0.04),
             "dropoff_lon": Normal(-73.97, 0.04),
             "note": Choice(_NOTES),
-        }
+        },
+        pool=1024,  # so small that Spark can hold it in a plan, and make rows without Python
     ),
 }
 """The same trips as a message queue delivers them: all but the identity and the time inside a JSON text."""

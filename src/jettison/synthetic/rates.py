@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -247,6 +247,28 @@ class Trace(_Profile):
     def _arrived(self) -> Arrived:
         before = ((0.0,), (0.0,)) if self.seconds[0] > 0 else ((), ())
         return Arrived.of(before[0] + self.seconds, before[1] + self.rows_per_s)
+
+
+class Piece(NamedTuple):
+    """A stretch of rows that arrive at one rate: what `Arrived.seconds_at` computes with."""
+
+    rows_before_period: float
+    rows_before: float
+    rows_per_s: float
+    start_s: float
+    period_start_s: float
+    period_s: float
+
+
+def pieces(rate: Rate, from_row: int, to_row: int) -> list[tuple[int, int, Piece]]:
+    """Rows `from_row` to `to_row` - 1 by the piece of a rate on which they arrive: (first row, row behind, piece).
+
+    >>> [(first, end, piece.rows_per_s) for first, end, piece in pieces(Step(100, 400, at_s=10), 900, 1200)]
+    [(900, 1000, 100.0), (1000, 1200, 400.0)]
+    """
+    if not isinstance(rate, _Profile):
+        raise TypeError(f"a rate of this package is expected, not {rate!r}")
+    return [(first, end, Piece(*numbers)) for first, end, *numbers in _arrived_of(rate).pieces(from_row, to_row)]
 
 
 _KINDS = by_kind(Constant, Step, Square, Sine, Burst, Trace)

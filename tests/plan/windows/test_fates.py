@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from tests.networks import steady
 
 from jettison.errors import PlanError
+from jettison.network.columns.xxhash64 import hash_of_longs, hash_of_text
 from jettison.plan.windows.fates import BEGINNING, Schedule, Segment, extend, forget, keep, kept, most_drop_share
-from jettison.statistics.sketches.xxhash64 import hash_of_longs, hash_of_text
 
 pytestmark = pytest.mark.core
 

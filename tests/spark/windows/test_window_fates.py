@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from jettison.network.columns.xxhash64 import hash_of_longs, hash_of_text
 from jettison.plan.drops.window import Fate
 from jettison.plan.windows.fates import BITS, Schedule, Segment, extend, keep
 from jettison.spark.compile.drops import is_kept
-from jettison.statistics.sketches.xxhash64 import hash_of_longs, hash_of_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

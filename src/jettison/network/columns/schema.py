@@ -50,6 +50,16 @@ def as_ddl(columns: Iterable[Column]) -> str:
     return ", ".join(f"{name if _PLAIN.fullmatch(name) else quoted(name)} {kind}" for name, kind in columns)
 
 
+def literal(text: str) -> str:
+    """A text as a SQL literal.
+
+    >>> print(literal("one's"))
+    'one\\'s'
+    """
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
 def quoted(name: str) -> str:
     """A column name in SQL's backquotes.
 

@@ -40,9 +40,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jettison.errors import PlanError
+from jettison.network.columns.xxhash64 import hash_of_longs, hash_of_text
 from jettison.plan.windows.even_spacing import BITS as BITS
 from jettison.plan.windows.even_spacing import goes, phase_at, rate_of
-from jettison.statistics.sketches.xxhash64 import hash_of_longs, hash_of_text
 
 BEGINNING = -(2**62)
 """Before every window, and far enough from the ends of a bigint to be subtracted."""

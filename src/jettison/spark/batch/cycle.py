@@ -78,7 +78,7 @@ class BatchCycle:
         if clock.first:
             self._planning.restore_sic(batch)
         records = self._intake.records(frame, batch, logged)
-        raw = self._intake.frames(frame, records, query)
+        raw = self._intake.frames(frame, batch, records, query)
         self._parts.runner.begin(batch)
         self._costs.take_over()
         marks = self._parts.runner.marks(batch)

@@ -73,11 +73,14 @@ class Intake:
         self._skips = self._skips_backlog
         return self._to_the_newest(records, batch) if self._skips else self._without_excess(records, batch)
 
-    def frames(self, frame: DataFrame, records: Records, query: StreamingQuery | None) -> dict[str, DataFrame]:
-        """The batch by source: files, and topics of which a part is read, anew; the rest as it was handed over."""
+    def frames(
+        self, frame: DataFrame, batch: int, records: Records, query: StreamingQuery | None
+    ) -> dict[str, DataFrame]:
+        """The batch by source: files, generated rows, and topics of which a part is read, anew; the rest as it was
+        handed over."""
         given = split(self._graph, frame)
         files = file_frames(query, frame.sparkSession, self._columns)
-        raw = self._reader.frames({**given, **files}, records)
+        raw = self._reader.frames({**given, **files}, records, batch)
         tell_rows(query, [None if raw[name] is given[name] else records.rows[name] for name in given])
         return raw
 

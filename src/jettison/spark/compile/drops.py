@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 from jettison.errors import PlanError
-from jettison.network.columns.schema import quoted
+from jettison.network.columns.schema import literal, quoted
 from jettison.network.windows.estimates import WEIGHT
 from jettison.network.windows.time_windows import START
 from jettison.plan.drops.buckets import SEED as BUCKETS_SEED
@@ -328,12 +328,6 @@ def _segments(segments: Sequence[Segment]) -> str:
         for each in segments or (Segment(BEGINNING, 0.0, 0, ""),)
     )
     return f"array({structs})"
-
-
-def literal(text: str) -> str:
-    """A text as a SQL literal."""
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
 
 
 def passes(arc: str, plan: Plan) -> str | None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import DataFrame, Observation
 
 from jettison.errors import PlanError
-from jettison.network.columns.schema import quoted
+from jettison.network.columns.schema import literal, quoted
 from jettison.network.operators import Source
 from jettison.plan.drops.window import Window
 from jettison.plan.plan import Plan
@@ -25,7 +25,6 @@ from jettison.spark.compile.drops import (
     is_fresh,
     is_needed,
     keeps,
-    literal,
     placeable,
 )
 from jettison.spark.compile.expression_cache import ExpressionCache

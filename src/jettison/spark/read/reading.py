@@ -16,6 +16,7 @@ from jettison.spark.checkpoint.checkpoint import Checkpoint
 from jettison.spark.checkpoint.logs import Logged
 from jettison.spark.job_descriptions import part as described_part
 from jettison.spark.read.footers import footer_rows
+from jettison.spark.read.generated_rows import GeneratedRows
 from jettison.spark.read.kafka import hint, read_between
 from jettison.spark.read.kafka_admin import Watch
 from jettison.spark.read.offsets import KafkaBatch, batch_offsets, is_kafka, kafka_batch, rows_between
@@ -37,13 +38,16 @@ class Reader:
         checkpoint: Checkpoint,
         countable: bool,
         micro_rates: Collection[str] = (),
+        generated: Mapping[str, GeneratedRows] | None = None,
     ) -> None:
-        """`countable`: sources are read as they are; `micro_rates` are those that are Spark's `rate-micro-batch`."""
+        """`countable`: sources are read as they are; `micro_rates` are those that are Spark's `rate-micro-batch`, and
+        batches of `generated` ones are made of their offsets."""
         self._spark = spark
         self._graph = graph
         self._checkpoint = checkpoint
         self._countable = countable
         self._micro_rates = micro_rates
+        self._generated = generated or {}
         self._topics = {source.name: source.kafka for source in graph.sources if source.kafka is not None}
         self._watches: dict[str, Watch] = {}
         try:
@@ -223,12 +227,24 @@ class Reader:
         ranges = ({name: found.begins}, {name: found.ends}) if own else ({}, {})
         return Records({name: found.rows}, {name: found.gone} if found.gone else {}, {name: ids}, *ranges)
 
-    def frames(self, raw: Mapping[str, DataFrame], records: Records) -> dict[str, DataFrame]:
-        """The batch's frames; where the range is not Spark's own, it is read once more."""
-        frames = dict(raw)
+    def frames(self, raw: Mapping[str, DataFrame], records: Records, batch: int) -> dict[str, DataFrame]:
+        """The batch's frames; generated rows are made, and where the range is not Spark's own, it is read once more."""
+        frames = {**raw, **self._made(raw, batch)}
         for name, begin in records.begins.items():
             frames[name] = read_between(self._spark, self._topics[name], begin, records.ends[name])
         return frames
+
+    def _made(self, raw: Mapping[str, DataFrame], batch: int) -> dict[str, DataFrame]:
+        """The batches of generated sources."""
+        names = [source.name for source in self._graph.sources]
+        found = batch_offsets(self._checkpoint.spark_folder, batch, len(names)) if self._generated else None
+        offsets = dict(zip(names, found or (), strict=False))
+        made = {
+            name: rows.batch(raw[name].sparkSession, *offsets[name])
+            for name, rows in self._generated.items()
+            if name in offsets
+        }
+        return {name: frame for name, frame in made.items() if frame is not None}
 
     def lag(self, batch: int) -> dict[str, TopicSample]:
         """Per topic, how far behind its reader is once this batch is done."""

@@ -14,7 +14,7 @@ from pyspark.sql.types import NumericType, StructType, TimestampNTZType
 from jettison.errors import StartError
 from jettison.network.arc import Arc
 from jettison.network.columns.reserved import added, hidden_by_folders, ours, twice
-from jettison.network.columns.schema import quoted
+from jettison.network.columns.schema import literal, quoted
 from jettison.network.columns.words import an, meant
 from jettison.network.graph import Graph
 from jettison.network.kafka import Kafka
@@ -24,7 +24,7 @@ from jettison.plan.plan import Plan
 from jettison.plan.refine.staleness import stale_limits
 from jettison.plan.windows.group_gaps import named_groups
 from jettison.spark.compile.compiler import Compiler
-from jettison.spark.compile.drops import HIDDEN, KEY, RECORD, TIME, literal
+from jettison.spark.compile.drops import HIDDEN, KEY, RECORD, TIME
 from jettison.spark.connect import refuse_connect
 from jettison.spark.read.kafka import read_stream
 from jettison.spark.read.stream import declared_types

@@ -34,6 +34,7 @@ from jettison.spark.checkpoint.tidying import DEAD_LETTERS
 from jettison.spark.connect import named_parts, refuse_connect
 from jettison.spark.ending.alive import close_abandoned, remember
 from jettison.spark.ending.closing import Step, close_all
+from jettison.spark.read.generated_rows import GeneratedRows
 from jettison.spark.read.reading import Reader
 from jettison.spark.read.stream import check_sources, is_bare, is_micro_rate
 from jettison.spark.run.arguments import check_arguments
@@ -217,7 +218,8 @@ def _open(asked: Asked, shapes: StateShapes, profile: Profile | None, folder: Ch
     closing.insert(0, ("closing", runner.close))
     micro_rates = [name for name, frame in asked.frames.items() if is_micro_rate(frame)]
     countable = all(is_bare(frame) for frame in asked.frames.values())
-    reader = Reader(spark, graph, folder, countable, micro_rates)
+    made = {name: rows for name, frame in asked.frames.items() if (rows := GeneratedRows.of(frame)) is not None}
+    reader = Reader(spark, graph, folder, countable, micro_rates, made)
     closing.insert(0, ("closing", reader.close))
     owners.take()
     options = RunOptions(

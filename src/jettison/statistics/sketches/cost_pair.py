@@ -15,11 +15,11 @@ from functools import cached_property
 import numpy as np
 
 from jettison.errors import NetworkError
+from jettison.network.columns.xxhash64 import Hashes
 from jettison.statistics.sketches.cost_sketch import Cells, CostSketch
 from jettison.statistics.sketches.cost_table import CostTable
 from jettison.statistics.sketches.sealed_content import name_of, opened, sealed
 from jettison.statistics.sketches.universal import HashFunctions
-from jettison.statistics.sketches.xxhash64 import Hashes
 
 _MAGIC = b"jettison cost pair 1\n"
 

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jettison.errors import NetworkError
+from jettison.network.columns.xxhash64 import Hashes
 from jettison.statistics.sketches.cost_table import CostTable
 from jettison.statistics.sketches.sealed_content import name_of, opened, sealed
 from jettison.statistics.sketches.universal import HashFunctions
-from jettison.statistics.sketches.xxhash64 import Hashes
 
 Cells = NDArray[np.int64]
 

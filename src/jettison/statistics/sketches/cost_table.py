@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from jettison.network.columns.xxhash64 import Hashes
 from jettison.statistics.sketches.universal import HashFunctions
-from jettison.statistics.sketches.xxhash64 import Hashes
 
 Ranks = NDArray[np.int64]
 

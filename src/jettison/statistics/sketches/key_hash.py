@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jettison.errors import NetworkError
-from jettison.statistics.sketches.xxhash64 import SPARK_SEED, Hashes, Seeds, hash_of_bytes, hash_of_ints, hash_of_longs
+from jettison.network.columns.xxhash64 import SPARK_SEED, Hashes, Seeds, hash_of_bytes, hash_of_ints, hash_of_longs
 
 if TYPE_CHECKING:
     import pyarrow

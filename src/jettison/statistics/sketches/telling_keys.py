@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jettison.network.columns.xxhash64 import Hashes
 from jettison.statistics.sketches.cost_pair import CostPair
 from jettison.statistics.sketches.cost_sketch import CostSketch
-from jettison.statistics.sketches.xxhash64 import Hashes
 
 SHOWN = 10
 """So many keys are shown by their cost, and so many by how often they come."""

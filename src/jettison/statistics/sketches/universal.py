@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jettison.errors import NetworkError
-from jettison.statistics.sketches.xxhash64 import Hashes, hash_of_longs, hash_of_text
+from jettison.network.columns.xxhash64 import Hashes, hash_of_longs, hash_of_text
 
 _PRIME = 2**31 - 1
 _PART_BITS = 30

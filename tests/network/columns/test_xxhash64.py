@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jettison.errors import NetworkError
+from jettison.network.columns.xxhash64 import SPARK_SEED, hash_of_text
 from jettison.statistics.sketches.key_hash import key_hash
-from jettison.statistics.sketches.xxhash64 import SPARK_SEED, hash_of_text
 
 pytestmark = pytest.mark.core
 
