@@ -7,9 +7,21 @@ half-open second [0, 1), a row that falls on a pause arrives when the pause ends
 import math
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+
+class Piece(NamedTuple):
+    """A stretch of rows that arrive at one rate: the numbers that `Arrived.seconds_at` computes with."""
+
+    rows_before_period: float
+    rows_before: float
+    rows_per_s: float
+    start_s: float
+    period_start_s: float
+    period_s: float
 
 
 @dataclass(frozen=True)
@@ -60,26 +72,29 @@ class Arrived:
             seconds[np.broadcast_to(self.rates[k] == 0, seconds.shape)] = math.inf
         return np.minimum(seconds, self.period_s) + repeats * self.period_s if periodic else seconds
 
-    def pieces(self, from_row: int, to_row: int) -> list[tuple[int, int, float, float, float, float, float, float]]:
-        """Rows `from_row` to `to_row` - 1, cut where the rate changes: the first row of a piece and the row behind it,
-        and the numbers of `seconds_at`: rows before its period and before it, its rate, when it begins, when its
-        period begins, and how long that is.
+    def pieces(self, from_row: int, to_row: int) -> list[tuple[int, int, Piece]]:
+        """Rows `from_row` to `to_row` - 1, cut where the rate changes: first row, row behind the last one, piece.
+
+        >>> burst = Arrived.of(starts_s=[0, 10, 12], rates=[0, 500, 100])
+        >>> [(first, end, piece.rows_per_s) for first, end, piece in burst.pieces(900, 1200)]
+        [(900, 1000, 500.0), (1000, 1200, 100.0)]
         """
-        ends = np.array([from_row, to_row - 1], np.float64)
-        repeats, k = self._piece_of(ends)
+        repeats, k = self._piece_of(np.array([from_row, to_row - 1], np.float64))
         cuts = [from_row, to_row]
         if repeats[0] != repeats[1] or k[0] != k[1]:
             repeats, k = self._piece_of(np.arange(from_row, to_row, dtype=np.float64))
             changes = np.flatnonzero((np.diff(repeats) != 0) | (np.diff(k) != 0)) + 1
             cuts = [from_row, *(from_row + changes).tolist(), to_row]
-        found = []
+        return [
+            (first, end, self._piece(float(repeats[first - from_row]), int(k[first - from_row])))
+            for first, end in pairwise(cuts)
+        ]
+
+    def _piece(self, repeats: float, k: int) -> Piece:
         periodic = self.period_s < math.inf
-        for first, end in pairwise(cuts):
-            n, at = float(repeats[first - from_row]), int(k[first - from_row])
-            before, begins = (n * self.period_rows, n * self.period_s) if periodic else (0.0, 0.0)
-            piece = float(self.rows[at]), float(self.rates[at]), float(self.starts_s[at])
-            found.append((first, end, before, *piece, begins, self.period_s))
-        return found
+        before, begins_s = (repeats * self.period_rows, repeats * self.period_s) if periodic else (0.0, 0.0)
+        numbers = float(self.rows[k]), float(self.rates[k]), float(self.starts_s[k])
+        return Piece(before, *numbers, begins_s, self.period_s)
 
     def _piece_of(self, rows: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """In which repetition, and on which piece of it, each row arrives."""

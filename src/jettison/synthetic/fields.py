@@ -85,7 +85,7 @@ class Choice:
 
     >>> field = Choice(("card", "cash"), weights=(3, 1))
     >>> [field.drawn_from(key=1)[k] for k in field.draw(np.arange(4), key=1)]
-    ['card', 'card', 'card', 'cash']
+    ['cash', 'card', 'card', 'card']
     """
 
     values: tuple[Value, ...]
@@ -137,7 +137,7 @@ class Payload:
 
     >>> payload = Payload({"vendor": Choice(("CMT", "VTS")), "passengers": Uniform(1, 6)}, pool=2)
     >>> payload.drawn_from(key=1)  # first the good texts, then the bad ones
-    ('{"vendor":"CMT","passengers":1}', '{"vendor":"CMT","passengers":6}', '{"vendor":"CMT"', '{"vendor":"CMT"')
+    ('{"vendor":"CMT","passengers":5}', '{"vendor":"VTS","passengers":6}', '{"vendor":"CMT"', '{"vendor":"VTS"')
     """
 
     fields: "Mapping[str, Field]" = field(hash=False)
@@ -186,7 +186,7 @@ class Shift:
 
     >>> field = Shift(Uniform(0, 9), Uniform(100, 109), from_row=1000, over_rows=1000)
     >>> [int((field.draw(np.arange(start, start + 1000), key=1) >= 100).sum()) for start in (0, 1000, 2000)]
-    [0, 498, 1000]
+    [0, 519, 1000]
     """
 
     before: Number

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from jettison.errors import NetworkError
 from jettison.network.calls import checked_init
 from jettison.network.columns.words import meant
-from jettison.synthetic.arrivals import Arrived
+from jettison.synthetic.arrivals import Arrived, Piece
 from jettison.synthetic.tagged import by_kind, from_kind_dict, require_number, to_kind_dict
 
 _SLACK_ROWS = 1e-6  # 0.29 s x 100 rows/s is 28.999999999999996 in floats, and means 29 rows
@@ -37,6 +37,9 @@ class Rate(Protocol):
 
     def seconds_of(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """When each row arrives, counted from the start; infinity for rows that never do."""
+
+    def pieces(self, from_row: int, to_row: int) -> list[tuple[int, int, Piece]]:
+        """Rows `from_row` to `to_row` - 1, cut where the rate changes: first row, row behind the last one, rate."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for `rate_from_dict`."""
@@ -70,6 +73,10 @@ class _Profile:
         if self.end_s is not None:
             seconds[np.asarray(rows) >= self.rows_until(self.end_s)] = math.inf
         return seconds
+
+    def pieces(self, from_row: int, to_row: int) -> list[tuple[int, int, Piece]]:
+        """Rows `from_row` to `to_row` - 1, cut where the rate changes: first row, row behind the last one, rate."""
+        return _arrived_of(self).pieces(from_row, to_row)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for `rate_from_dict`."""
@@ -247,28 +254,6 @@ class Trace(_Profile):
     def _arrived(self) -> Arrived:
         before = ((0.0,), (0.0,)) if self.seconds[0] > 0 else ((), ())
         return Arrived.of(before[0] + self.seconds, before[1] + self.rows_per_s)
-
-
-class Piece(NamedTuple):
-    """A stretch of rows that arrive at one rate: what `Arrived.seconds_at` computes with."""
-
-    rows_before_period: float
-    rows_before: float
-    rows_per_s: float
-    start_s: float
-    period_start_s: float
-    period_s: float
-
-
-def pieces(rate: Rate, from_row: int, to_row: int) -> list[tuple[int, int, Piece]]:
-    """Rows `from_row` to `to_row` - 1 by the piece of a rate on which they arrive: (first row, row behind, piece).
-
-    >>> [(first, end, piece.rows_per_s) for first, end, piece in pieces(Step(100, 400, at_s=10), 900, 1200)]
-    [(900, 1000, 100.0), (1000, 1200, 400.0)]
-    """
-    if not isinstance(rate, _Profile):
-        raise TypeError(f"a rate of this package is expected, not {rate!r}")
-    return [(first, end, Piece(*numbers)) for first, end, *numbers in _arrived_of(rate).pieces(from_row, to_row)]
 
 
 _KINDS = by_kind(Constant, Step, Square, Sine, Burst, Trace)

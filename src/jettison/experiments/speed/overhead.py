@@ -1,9 +1,9 @@
 """What Jettison costs when it sheds nothing, beside a plain `foreachBatch` and native streaming queries.
 
-All variants read the same generated trips in a closed loop and write the same parquet outputs. The plain variant does
-the same jobs as a Spark user writes them: parse and score once, persist, three writes one after another;
-`side_by_side` is the same with the three writes in threads, as Jettison makes them. Variants alternate, and the median
-batch counts.
+All variants read the same generated trips in a closed loop, from Python workers, and write the same parquet outputs.
+The plain variant does the same jobs as a Spark user writes them: parse and score once, persist, three writes one after
+another; `side_by_side` is the same with the three writes in threads, as Jettison makes them. Variants alternate, and
+the median batch counts.
 """
 
 from __future__ import annotations
@@ -73,7 +73,8 @@ def run(*, quick: bool, say: Say) -> Result:
 
 
 def _jettison(spark: Any, folder: Path, batches: int, rows: int) -> list[float]:
-    running = closed_loop(spark, _NETWORK, folder, rows, batches, assumed_profile(_NETWORK.graph), _SHARED)
+    costs = assumed_profile(_NETWORK.graph)
+    running = closed_loop(spark, _NETWORK, folder, rows, batches, costs, _SHARED, in_python=True)
     return _trigger_times([running.query])
 
 

@@ -13,7 +13,8 @@ from typing import Any
 from jettison.experiments.harness import Say
 from jettison.network.declare import Network
 from jettison.options.costs import Costs
-from jettison.spark.read.generator import generate, generated
+from jettison.spark.read.generated_rows import GeneratedRows
+from jettison.spark.read.generator import generate
 from jettison.spark.run.run import Run
 from jettison.spark.run.start import start
 from jettison.spark.write.sinks import ParquetSink
@@ -100,7 +101,9 @@ def measure_capacity(
         rows_per_s = 1e6 * (_HEADROOM * trigger_ms - fixed_ms) / us_per_row / trigger_ms
         say(f"capacity: {rows_per_s:,.0f} rows/s ({fixed_ms:.0f} ms fixed, {us_per_row:.1f} us per row)")
         if read_us is None:
-            read_us = read_us_per_row(lambda rows: generated(spark, TAXI_PAYLOAD, 0, rows, start_us=0))
+            made = GeneratedRows.of(generate(spark, TAXI_PAYLOAD))
+            assert made is not None
+            read_us = read_us_per_row(lambda rows: made.rows(spark, 0, rows, start_us=0))
         fitted = _fitted(network, profile, fixed_ms, us_per_row, read_us)
         return Capacity(rows_per_s, trigger_ms, fixed_ms, us_per_row, fitted, shared)
 
@@ -138,9 +141,13 @@ def closed_loop(
     profile: Profile | None,
     shared: frozenset[str] = frozenset(),
     fields: Mapping[str, Any] = TAXI_PAYLOAD,
+    *,
+    in_python: bool = False,
 ) -> Run:
-    """Run so many batches of `rows` rows, one after another, nothing shed."""
+    """Run so many batches of `rows` rows, one after another, nothing shed; `in_python`: Python workers make the rows,
+    as they do for a query that is not ours."""
     stream = generate(spark, fields, rows_per_batch=rows, limit_rows=rows * batches)
+    stream = stream.select("*") if in_python else stream  # a stream that is more than the generator is read as it is
     run = start(
         network,
         {network.graph.sources[0].name: stream},

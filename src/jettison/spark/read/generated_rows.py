@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from jettison.spark.read.generator import SOURCE
 from jettison.spark.read.generator_columns import CLOSED_LOOP_RATE
 from jettison.spark.read.generator_options import GeneratorOptions
-from jettison.synthetic.rates import Piece, pieces
+from jettison.synthetic.arrivals import Piece
 from jettison.synthetic.sql import ARRIVAL_US, ROW, generated_sql
 
 _STREAM = "StreamingRelationV2"
@@ -87,7 +87,7 @@ class GeneratedRows:
         count = max(min(self._options.partitions, to_row - from_row), -(-(to_row - from_row) // _MOST_ROWS))
         cuts = [from_row + (to_row - from_row) * k // count for k in range(count + 1)]
         found = []
-        for first, end, piece in pieces(rate, from_row, to_row):
+        for first, end, piece in rate.pieces(from_row, to_row):
             inside = [first, *(cut for cut in cuts if first < cut < end), end]
             found += [(low, high - 1, piece) for low, high in pairwise(inside)]
         return found
