@@ -193,7 +193,10 @@ def test_worth_counts_what_came_in_time(tmp_path: Path) -> None:
     assert went.shares["alerts"] == pytest.approx(0.5, abs=0.001), "the later half is younger than the deadline"
     assert went.shares["tens"] == 0.5, "all windows, from half of their rows"
     assert went.shares["minutes"] == 0.0, "none came"
-    assert went.worth_per_s == pytest.approx(100_000 * (0.3433 * went.shares["alerts"] + 0.5))
+    assert went.worth_per_s == pytest.approx(100_000 * (went.shares["alerts"] + 0.5))
+    assert went.worth_by_rows_per_s == pytest.approx(100_000 * (0.3433 * went.shares["alerts"] + 0.5))
+    assert went.worth_share == pytest.approx(1 / 3, abs=0.001), "half of two of three outputs"
+    assert went.worth_by_rows_share == pytest.approx((0.3433 * 0.5 + 0.5) / 2.3433, abs=0.001)
     assert (went.p50_s, went.p99_s) == pytest.approx((2.5, 2.99), abs=0.02)
 
 
@@ -201,6 +204,7 @@ def test_what_comes_late_is_worth_nothing(tmp_path: Path) -> None:
     went = judged(tmp_path, 1.0, {})
     assert went.worth_per_s == 0.0
     assert went.worth_share == 0.0
+    assert went.worth_by_rows_per_s == went.worth_by_rows_share == 0.0
 
 
 def test_windows_that_lost_trips_are_seen(tmp_path: Path) -> None:
@@ -211,7 +215,8 @@ def test_windows_that_lost_trips_are_seen(tmp_path: Path) -> None:
 
 
 def phase(worth: float) -> PhaseResult:
-    return PhaseResult(1000.0, {"alerts": 1.0, "tens": 1.0, "minutes": 1.0}, worth, 1.0, 1.0, 2.0)
+    """By rows worth half as much."""
+    return PhaseResult(1000.0, {"alerts": 1.0, "tens": 1.0, "minutes": 1.0}, worth, 1.0, 0.5 * worth, 1.0, 1.0, 2.0)
 
 
 def found(*engines: str, same: int = 10) -> Found:
@@ -230,7 +235,9 @@ def found(*engines: str, same: int = 10) -> Found:
 def test_the_worst_input_counts_and_worth_has_a_floor() -> None:
     result = found("spark", "flink")
     result.rates["jettison", "kafka"] = [150.0]
-    assert result.keys() == {"vs_spark": 1.5, "vs_flink": 1.5, "worth_vs_spark": 16.0, "worth_vs_flink": 16.0}
+    by_rows = {"worth_vs_spark_by_rows": 16.0, "worth_vs_flink_by_rows": 16.0}
+    claimed = {"vs_spark": 1.5, "vs_flink": 1.5, "worth_vs_spark": 16.0, "worth_vs_flink": 16.0}
+    assert result.keys() == claimed | by_rows
 
 
 def test_times_do_not_count_where_results_differ() -> None:
@@ -243,7 +250,7 @@ def test_an_engine_that_is_missing_fails_its_checks_and_has_no_number() -> None:
     result = found("spark")
     result.without("flink", "pip cannot install it")
     made = result.result(Length(1000.0, 1.0, 1.0, 1.0))
-    assert not {"vs_flink", "worth_vs_flink"} & set(made.metrics)
+    assert not {"vs_flink", "worth_vs_flink", "worth_vs_flink_by_rows"} & set(made.metrics)
     failed = [claim for claim, held in made.checks.items() if "flink" in claim and not held]
     assert len(failed) == 2
     assert all("not measured: pip cannot install it" in claim for claim in failed)

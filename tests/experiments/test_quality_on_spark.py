@@ -27,6 +27,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 def test_policies(spark: SparkSession, tmp_path: Path) -> None:
     result = policies.run(quick=True, say=quiet, capacity=given_capacity())
     assert {"best_worth", "auto_vs_best", "worth none", "worth semantic", "worth qod"} <= set(result.metrics)
+    assert {"auto_vs_best_by_rows", "worth_by_rows none", "worth_by_rows semantic"} <= set(result.metrics)
     assert len(result.checks) == 3
     assert {row["shedder"] for row in result.rows} >= {"none", "semantic", "qod"}
     assert sum(row["auto"] for row in result.rows) == 1

@@ -58,7 +58,8 @@ def quiet(_: str) -> None: ...
 
 def test_overload(spark: SparkSession, tmp_path: Path) -> None:
     result = overload.run(quick=True, say=quiet, capacity=given_capacity())
-    assert {"p99_triggers", "goodput_share", "unshed_growth"} <= set(result.metrics)
+    assert {"p99_triggers", "goodput_share", "goodput_share_by_rows", "unshed_growth"} <= set(result.metrics)
+    assert {"unshed_goodput_share", "unshed_goodput_share_by_rows"} <= set(result.metrics)
     assert len(result.checks) == 3
     drawn(result, tmp_path)
 
@@ -126,7 +127,7 @@ def test_native(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_peers(spark: SparkSession, tmp_path: Path) -> None:
     result = peers.run(quick=True, say=quiet)
-    assert {"vs_spark", "worth_vs_spark"} <= set(result.metrics)
+    assert {"vs_spark", "worth_vs_spark", "worth_vs_spark_by_rows"} <= set(result.metrics)
     assert not {"vs_flink", "worth_vs_flink"} & set(result.metrics), "the quick form has no Flink"
     assert result.checks["parquet: all engines have the same results"]
     assert result.metrics["parquet_results_compared"] > 5000

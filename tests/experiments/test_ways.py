@@ -50,16 +50,22 @@ def test_what_comes_too_late_or_is_not_read_is_worth_nothing() -> None:
     over = overload()
     none, capped, chance, value = (each.worth(over) for each in ways())
     # in time: the first three seconds' batches, 300 of 3,000 rows; a tenth of the rows is worth .16 to `all`
-    assert none == pytest.approx(300 * 0.16 + 5 * 30 * 0.1)
+    assert none == pytest.approx(300 * (0.16 + 5 * 0.1))
     assert capped == pytest.approx(none), "three batches are in time here too"
-    assert chance == pytest.approx(300 * 0.48 + 5 * 30)
-    assert value == pytest.approx(300 * 0.8 + 5 * 30)
+    assert chance == pytest.approx(300 * (0.48 + 5))
+    assert value == pytest.approx(300 * (0.8 + 5))
+
+
+def test_every_batch_has_its_worth_and_its_worth_by_rows() -> None:
+    rows = ways()[3].timeline(overload())
+    assert [row["worth_per_s"] for row in rows] == [300 * (0.8 + 5)] * 10
+    assert [row["worth_by_rows_per_s"] for row in rows] == [300 * 0.8 + 5 * 30] * 10
 
 
 def test_the_sentence_compares_with_the_better_of_the_two_without_shedding() -> None:
     over, gone = overload(), ways()
     text = verdict(gone, over)
-    assert f"{(300 * 0.8 + 150) / 63:.1f} times the worth" in text
+    assert f"{(0.8 + 5) / (0.16 + 5 * 0.1):.1f} times the worth" in text
     assert "at most 0.9 s old" in text
     assert "100% of the dearest trips" in text
     assert "instead of 33%" in text
@@ -70,8 +76,8 @@ def test_the_table_has_a_line_for_each_way_and_fits_a_terminal() -> None:
     Console(file=shown, width=80).print(compared(ways(), overload()))
     lines = shown.getvalue().splitlines()
     assert [sum(line.startswith(name) for line in lines) for name in (NONE, CAPPED, CHANCE, VALUE)] == [1, 1, 1, 1]
-    # at capacity: 100 rows/s x 1 + 10 alerts/s x 5
-    assert f"{390 / 150:.0%}" in next(line for line in lines if line.startswith(VALUE))
+    # at capacity: 100 rows/s x (1 + 5)
+    assert f"{1740 / 600:.0%}" in next(line for line in lines if line.startswith(VALUE))
 
 
 def test_the_picture_shows_arrivals_ages_and_worth() -> None:

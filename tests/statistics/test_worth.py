@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
-from tests.networks import steady
+from tests.networks import Case, dags, steady, worth_and_work
 
 from jettison.network import Network, QoS
+from jettison.plan.certify import delivered_shares
+from jettison.plan.plan import Plan
+from jettison.plan.problem import Problem
+from jettison.plan.shedders.registry import shedder_named
 from jettison.statistics.samples import BatchSample, OutputSample
-from jettison.statistics.worth import shares_in_time, timely_share, worth_per_s
+from jettison.statistics.worth import (
+    share_of_worth,
+    share_of_worth_by_rows,
+    shares_in_time,
+    timely_share,
+    worth_by_rows_per_s,
+    worth_per_s,
+)
 
 pytestmark = pytest.mark.core
 
@@ -93,5 +104,36 @@ def test_a_latency_graph_prices_as_the_mean_over_the_rows_does(ages_ms: tuple[fl
 def test_worth_never_falls_when_more_comes_in_time(one: float, other: float) -> None:
     graph = network(loss=[(100, 1.0), (50, 0.8), (0, 0.0)]).graph
     less, more = sorted((one, other))
-    found = [worth_per_s(graph, {"o": share}, {"o": 10.0}) for share in (less, more)]
+    found = [worth_per_s(graph, {"o": share}, 10.0) for share in (less, more)]
     assert found[0] <= found[1] <= 10.0
+    assert found == [worth_by_rows_per_s(graph, {"o": share}, {"o": 10.0}) for share in (less, more)], "of one output"
+
+
+@steady(60)
+@given(dags(), st.sampled_from((0.9, 0.6, 0.3, 0.1)))
+def test_worth_in_time_is_what_the_plan_promised(case: Case, budget_share: float) -> None:
+    """Nothing is late: the measure says of a plan's shares what the planner maximised, over everything delivered."""
+    problem = Problem(case.graph, case.profile, case.rows, 0.0)
+    plan = shedder_named("semantic").plan(problem.with_budget(budget_share * problem.load_us))
+    assume(isinstance(plan, Plan))
+    assert isinstance(plan, Plan)
+    keeps = {arc: drop.keep for arc, drop in plan.drops.items()}
+    promised, everything = (float(worth_and_work(case, each)[0]) for each in (keeps, {}))
+    rows = {name: int(count) for name, count in case.rows.items()}
+    fresh = {output.name: OutputSample(1, (500.0,) * 8) for output in case.graph.outputs}
+    batch = BatchSample(0, 0.0, 1e3, 9e2, rows, outputs=fresh, delivered=delivered_shares(problem, plan))
+    shares = shares_in_time(case.graph, [batch], sum(rows.values()), 3000.0)
+    assert plan.utility == pytest.approx(promised)
+    assert share_of_worth(case.graph, shares) == pytest.approx(promised / everything)
+    assert worth_per_s(case.graph, shares, 50.0) == pytest.approx(50.0 * promised)
+
+
+def test_results_of_windows_weigh_as_their_priority_says_however_few_they_are() -> None:
+    """A dashboard of four results a second, a filter of a thousand rows: by rows, the dashboard is worth nothing."""
+    net = Network("board")
+    trips = net.source("s", "at timestamp, zone int", event_time="at")
+    trips.output("rows")
+    trips.window("5 seconds", by="zone").agg(n="count(*)", name="busy").output("board", qos=QoS(priority=3))
+    closed, offered = {"rows": 1.0, "board": 0.0}, {"rows": 1000.0, "board": 4.0}
+    assert share_of_worth(net.graph, closed) == 0.25
+    assert share_of_worth_by_rows(net.graph, closed, offered) == pytest.approx(1000 / 1012)

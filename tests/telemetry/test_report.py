@@ -226,7 +226,22 @@ def test_worth_in_time_counts_results_not_windows(kept: float, worth: float) -> 
     assert totals.offered_rows("zones") == pytest.approx(1000.0)
     report = totals.report(1.0, plan, None)
     assert report.outputs["zones"].delivered_share == kept / 4
-    assert report.worth_in_time == pytest.approx(worth)
+    assert report.worth_by_rows == pytest.approx(worth)
+    assert report.worth_in_time == pytest.approx(worth), "two outputs of one priority, and as many rows of each"
+
+
+def test_worth_in_time_weighs_by_priority_and_worth_by_rows_by_results_too() -> None:
+    """Half of the windows are lost, four results of eight, beside a thousand rows."""
+    net = jt.Network("taxi")
+    trips = net.source("trips", "at timestamp", event_time="at")
+    trips.output("rows")
+    trips.window("5 seconds").agg(n="count(*)", name="busy").output("board", qos=jt.QoS(gap=1, priority=3))
+    plan = Plan({"busy>board": Window({"busy": Fate(5 * S, drop_share=0.5)}, 0.5, of="busy")}, "overload")
+    outputs = {"rows": OutputSample(1000), "board": OutputSample(4)}
+    sample = BatchSample(0, 0.0, 1e3, 5e2, {"trips": 1000}, outputs=outputs, windows={"busy": (8.0, 4.0)})
+    report = reported(net, (sample, plan))
+    assert report.worth_in_time == pytest.approx((1 + 3 * 0.5) / 4)
+    assert report.worth_by_rows == pytest.approx((1000 + 3 * 4) / (1000 + 3 * 8))
 
 
 def test_results_that_nobody_has_counted_are_one_for_a_window() -> None:

@@ -31,6 +31,7 @@ from jettison.plan.windows.drop_checks import check_named_groups, check_row_sche
 from jettison.plan.windows.fates import most_drop_share
 from jettison.statistics.load import flows
 from jettison.statistics.spread import flows_by_value
+from jettison.statistics.worth import utility_of
 
 Vector = npt.NDArray[np.float64]
 
@@ -153,11 +154,6 @@ def _share(part: float, full: float) -> float:
 def plan_utility(problem: Problem, plan: Plan) -> float:
     """Sum of priority x utility over the outputs."""
     return utility_of(problem.graph, worth_shares(problem, plan))
-
-
-def utility_of(graph: Graph, shares: Mapping[str, float]) -> float:
-    """Sum of priority x utility over the outputs when these shares, of what tuples are worth, are delivered."""
-    return sum(output.qos.priority * output.qos.utility(shares[output.name]) for output in graph.outputs)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from jettison.network.graph import Graph
-from jettison.plan.certify import sums, utility_of
+from jettison.plan.certify import sums
 from jettison.plan.drops.kind import Drop
 from jettison.plan.drops.random import Random
 from jettison.plan.floors import floor_at, floors
@@ -15,6 +15,7 @@ from jettison.plan.placement.strata import estimates_below
 from jettison.plan.plan import Infeasible, Plan
 from jettison.plan.problem import Problem
 from jettison.plan.windows.decisions import decisions_of
+from jettison.statistics.worth import utility_of
 
 WITHIN_BUDGET = "predicted within budget"
 OVERLOAD = "overload"

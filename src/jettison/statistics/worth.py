@@ -1,8 +1,11 @@
 """Worth delivered in time: what an overload leaves of a run's results, in one number.
 
-The sum over outputs of priority x rate offered x utility of the share that arrives in time. A row that is shed and one
-that comes too late are the same loss, and a row that is still unread at the end is lost too. An output with a latency
-graph says itself what a late row is worth; the rows of any other output are in time until a deadline.
+The planner's objective, applied to what arrived in time: the sum over outputs of priority x utility of that share,
+times the rate that the sources offer. A row that is shed and one that comes too late are the same loss, and a row that
+is still unread at the end is lost too. An output with a latency graph says itself what a late row is worth; the rows
+of any other output are in time until a deadline.
+
+Worth by rows weighs each output by the rows that are offered to it. It is reported beside, and decides nothing.
 """
 
 from __future__ import annotations
@@ -115,17 +118,78 @@ def _results(sample: BatchSample, arcs: Iterable[str]) -> float:
     return kept
 
 
-def worth_per_s(graph: Graph, shares: Mapping[str, float], offered_per_s: Mapping[str, float]) -> float:
-    """Priority x rows offered per second x utility of the share in time, over all outputs.
+def utility_of(graph: Graph, shares: Mapping[str, float]) -> float:
+    """Sum of priority x utility over the outputs when these shares, of what rows are worth, are delivered (thesis 3.4).
+
+    Planners maximise it, and worth in time is measured by it.
 
     >>> from jettison.network import Network, QoS
     >>> net = Network("n")
     >>> s = net.source("s", "x int")
     >>> outputs = s.output("all", qos=QoS([(100, 1.0), (50, 0.8), (0, 0.0)])), s.output("alerts", qos=QoS(priority=5))
-    >>> worth_per_s(net.graph, {"all": 0.5, "alerts": 1.0}, {"all": 100.0, "alerts": 2.0})
+    >>> utility_of(net.graph, {"all": 0.5, "alerts": 1.0})
+    5.8
+    """
+    return sum(output.qos.priority * output.qos.utility(shares[output.name]) for output in graph.outputs)
+
+
+def share_of_worth(graph: Graph, shares: Mapping[str, float]) -> float:
+    """Worth of the shares in time, as a share of the worth of everything.
+
+    >>> from jettison.network import Network, QoS
+    >>> net = Network("n")
+    >>> s = net.source("s", "x int")
+    >>> outputs = s.output("all"), s.output("alerts", qos=QoS(priority=4))
+    >>> share_of_worth(net.graph, {"all": 0.0, "alerts": 0.5})
+    0.4
+    """
+    return utility_of(graph, shares) / utility_of(graph, _all_of(graph))
+
+
+def worth_per_s(graph: Graph, shares: Mapping[str, float], offered_rows_per_s: float) -> float:
+    """Rows that the sources offer per second x priority x utility of the share in time, over all outputs.
+
+    The rate is the same factor for every output: it makes runs at different loads comparable.
+
+    >>> from jettison.network import Network, QoS
+    >>> net = Network("n")
+    >>> s = net.source("s", "x int")
+    >>> outputs = s.output("all", qos=QoS([(100, 1.0), (50, 0.8), (0, 0.0)])), s.output("alerts", qos=QoS(priority=5))
+    >>> worth_per_s(net.graph, {"all": 0.5, "alerts": 1.0}, 100.0)
+    580.0
+    """
+    return offered_rows_per_s * utility_of(graph, shares)
+
+
+def worth_by_rows_per_s(graph: Graph, shares: Mapping[str, float], offered_per_s: Mapping[str, float]) -> float:
+    """The same, each output weighed by the rows that are offered to it: the measure before record 49.
+
+    >>> from jettison.network import Network, QoS
+    >>> net = Network("n")
+    >>> s = net.source("s", "x int")
+    >>> outputs = s.output("all", qos=QoS([(100, 1.0), (50, 0.8), (0, 0.0)])), s.output("alerts", qos=QoS(priority=5))
+    >>> worth_by_rows_per_s(net.graph, {"all": 0.5, "alerts": 1.0}, {"all": 100.0, "alerts": 2.0})
     90.0
     """
     return sum(
         output.qos.priority * offered_per_s[output.name] * output.qos.utility(shares[output.name])
         for output in graph.outputs
     )
+
+
+def share_of_worth_by_rows(graph: Graph, shares: Mapping[str, float], offered: Mapping[str, float]) -> float:
+    """The worth by rows of the shares in time, as a share of the worth by rows of everything; 1 if nothing was offered.
+
+    >>> from jettison.network import Network
+    >>> net = Network("n")
+    >>> s = net.source("s", "x int")
+    >>> outputs = s.output("all"), s.output("alerts")
+    >>> share_of_worth_by_rows(net.graph, {"all": 0.5, "alerts": 1.0}, {"all": 90.0, "alerts": 10.0})
+    0.55
+    """
+    whole = worth_by_rows_per_s(graph, _all_of(graph), offered)
+    return worth_by_rows_per_s(graph, shares, offered) / whole if whole > 0 else 1.0
+
+
+def _all_of(graph: Graph) -> dict[str, float]:
+    return {output.name: 1.0 for output in graph.outputs}

@@ -15,7 +15,7 @@ from jettison.statistics.arrival import TopicSample
 from jettison.statistics.latency import LatencyHistogram
 from jettison.statistics.missing_results import MissingResults
 from jettison.statistics.samples import BatchSample, FailedWindows
-from jettison.statistics.worth import timely_share
+from jettison.statistics.worth import share_of_worth, share_of_worth_by_rows, timely_share
 from jettison.telemetry.cost_view import CostsReport
 from jettison.telemetry.events import BatchEvent, batch_event
 
@@ -104,7 +104,9 @@ class Report:
     """By operator: rows that it rejected, as one of its expressions failed on them."""
     missing: Mapping[str, MissingResults] = field(default_factory=dict)
     worth_in_time: float = 1.0
-    """Worth delivered in time, as a share of what was offered: outputs weigh priority x rows offered."""
+    """Worth delivered in time, as a share of what was offered: outputs weigh by their priority, as in plans."""
+    worth_by_rows: float = 1.0
+    """The same, outputs weighed by priority x rows offered."""
     uncertified_plans: int = 0
     """How many plans were refused, so that a safe one took their place (`plan.certify`)."""
     paused_batches: Mapping[str, int] = field(default_factory=dict)
@@ -272,12 +274,6 @@ class Totals:
             share = self.delivered_share(output)
             return self.rows.get(output, 0) / share if share > 0 else self._expected.get(output, 0.0)
 
-    def _worth_in_time(self) -> float:
-        offered = {each.name: each.qos.priority * self.offered_rows(each.name) for each in self.graph.outputs}
-        worth = (offered[each.name] * each.qos.utility(self.in_time_share(each.name)) for each in self.graph.outputs)
-        whole = sum(offered.values())
-        return sum(worth) / whole if whole > 0 else 1.0
-
     def latency_ms(self, output: str, share: float) -> float | None:
         with self._lock:
             return self.latency[output].quantile(share) if output in self.latency else None
@@ -303,6 +299,7 @@ class Totals:
             outputs[output.name] = OutputReport(
                 rows, share, worth, latency, fresh, account.accuracy, account, in_time, sic, lowest
             )
+        shares = {name: each.in_time_share for name, each in outputs.items()}
         return Report(
             self.graph.name,
             self.batches,
@@ -332,7 +329,8 @@ class Totals:
             tuple(self.notes),
             dict(self.unfit),
             dict(self.missing),
-            self._worth_in_time(),
+            share_of_worth(self.graph, shares),
+            share_of_worth_by_rows(self.graph, shares, {name: self.offered_rows(name) for name in outputs}),
             self.uncertified,
             paused_batches=self._below(PAUSED),
             degraded_batches=self._below(DEGRADED),

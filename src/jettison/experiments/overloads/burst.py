@@ -40,6 +40,7 @@ def run(*, quick: bool, say: Say, capacity: Capacity | None = None) -> Result:
             "largest_batch_over_capacity": round(largest, 2),
             "p99_triggers": round(p99_ms(samples) / capacity.trigger_ms, 3),
             "worth_in_time_share": round(running.report().worth_in_time, 3),
+            "worth_by_rows_share": round(running.report().worth_by_rows, 3),
         },
         {
             "the longest batch is at most 1.3 budgets": longest <= 1.3,

@@ -3,13 +3,15 @@
 Claims (thesis 3.1, 3.2): load shedding keeps latency bounded under a lasting overload, at little cost in work done;
 without it queues and latency grow without end. Goodput is worth delivered in time (`statistics.worth`) over that of
 the same network at its capacity, nothing shed. That run must itself deliver nearly all in time
-(`steady_in_time_share`), or the ratio flatters.
+(`steady_in_time_share`), or the ratio flatters. Metrics that end in `_by_rows` weigh outputs by the rows offered to
+them; the checks judge the others.
 """
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from jettison.experiments.support.capacity import ONE_SECOND_MS, Capacity, measu
 from jettison.experiments.support.timeline import draw, p99_ms, processed_rows, table
 from jettison.experiments.support.waiting import first_batch
 from jettison.experiments.support.workload import taxi_network
+from jettison.network.graph import Graph
 from jettison.options.costs import Costs
 from jettison.options.shedding import Shedding
 from jettison.spark.read.generator import generate
@@ -25,7 +28,7 @@ from jettison.spark.run.run import Run
 from jettison.spark.run.session import local_session
 from jettison.spark.run.start import start
 from jettison.statistics.samples import BatchSample
-from jettison.statistics.worth import DEADLINE_TRIGGERS, shares_in_time, worth_per_s
+from jettison.statistics.worth import DEADLINE_TRIGGERS, shares_in_time, worth_by_rows_per_s, worth_per_s
 from jettison.synthetic.fields import TAXI_PAYLOAD
 from jettison.synthetic.rates import Constant, Rate
 
@@ -47,12 +50,10 @@ def run(*, quick: bool, say: Say, capacity: Capacity | None = None) -> Result:
     say(f"three times the capacity for {seconds:.0f} s, without shedding")
     unshed = timed_run(spark, capacity, Constant(_TIMES * capacity.rows_per_s), seconds, shedding=False)
     passing = _passing(steady)
-    at_capacity = _worth(steady, capacity, 1.0, passing)
-    offered = worth_per_s(steady.graph, dict.fromkeys(passing, 1.0), _offered_per_s(capacity, 1.0, passing))
-    steady_share = at_capacity / offered if offered > 0 else 0.0
-    goodput, unshed_goodput = (
-        _worth(each, capacity, _TIMES, passing) / at_capacity if at_capacity > 0 else 0.0 for each in (shed, unshed)
-    )
+    at_capacity = _delivered(steady, capacity, 1.0, passing)
+    offered = _worth(steady.graph, dict.fromkeys(passing, 1.0), capacity.rows_per_s, passing)
+    steady_share = at_capacity.over(offered)
+    goodput, unshed_goodput = (_delivered(each, capacity, _TIMES, passing).over(at_capacity) for each in (shed, unshed))
     rows_share, output_rows_share = (
         _per_s(shed, rows) / _per_s(steady, rows) for rows in (came_through, processed_rows)
     )
@@ -63,10 +64,13 @@ def run(*, quick: bool, say: Say, capacity: Capacity | None = None) -> Result:
         "overload",
         {
             "p99_triggers": round(p99_triggers, 3),
-            "goodput_share": round(goodput, 3),
-            "steady_in_time_share": round(steady_share, 3),
+            "goodput_share": round(goodput.in_time, 3),
+            "goodput_share_by_rows": round(goodput.by_rows, 3),
+            "steady_in_time_share": round(steady_share.in_time, 3),
+            "steady_in_time_share_by_rows": round(steady_share.by_rows, 3),
             "unshed_growth": round(growth, 3),
-            "unshed_goodput_share": round(unshed_goodput, 3),
+            "unshed_goodput_share": round(unshed_goodput.in_time, 3),
+            "unshed_goodput_share_by_rows": round(unshed_goodput.by_rows, 3),
             "rows_share": round(rows_share, 3),
             "output_rows_share": round(output_rows_share, 3),
             "capacity_rows_per_s": round(capacity.rows_per_s),
@@ -77,9 +81,9 @@ def run(*, quick: bool, say: Say, capacity: Capacity | None = None) -> Result:
         },
         {
             "p99 latency is at most 2 triggers": p99_triggers <= 2.0,
-            "goodput is at least .95 of that without overload": goodput >= 0.95,
+            "goodput is at least .95 of that without overload": goodput.in_time >= 0.95,
             "without shedding p99 latency grows by more than 1.5": growth > 1.5,
-            **({} if quick else {"at capacity .95 of the worth offered arrives in time": steady_share >= 0.95}),
+            **({} if quick else {"at capacity .95 of the worth offered arrives in time": steady_share.in_time >= 0.95}),
         },
         [*table(steady, "steady"), *tables["with shedding"], *tables["without shedding"]],
         lambda figure: draw(
@@ -125,16 +129,33 @@ def _passing(running: Run) -> dict[str, float]:
     return {output.name: running.totals.rows.get(output.name, 0) / read for output in running.graph.outputs}
 
 
-def _worth(running: Run, capacity: Capacity, times: float, passing: Mapping[str, float]) -> float:
+@dataclass(frozen=True)
+class _Worth:
+    """Worth, or a ratio of two: as plans weigh outputs, and by the rows offered to them."""
+
+    in_time: float
+    by_rows: float
+
+    def over(self, other: _Worth) -> _Worth:
+        """The ratios to another worth; 0 where that is 0."""
+        return _Worth(
+            self.in_time / other.in_time if other.in_time > 0 else 0.0,
+            self.by_rows / other.by_rows if other.by_rows > 0 else 0.0,
+        )
+
+
+def _worth(graph: Graph, shares: Mapping[str, float], rows_per_s: float, passing: Mapping[str, float]) -> _Worth:
+    """Worth per second when so many rows arrive, and of each output this share comes in time."""
+    offered = {name: share * rows_per_s for name, share in passing.items()}
+    return _Worth(worth_per_s(graph, shares, rows_per_s), worth_by_rows_per_s(graph, shares, offered))
+
+
+def _delivered(running: Run, capacity: Capacity, times: float, passing: Mapping[str, float]) -> _Worth:
     """Worth delivered in time per second, at so many times the capacity, the first batches left out."""
     samples, rows_per_s = _warm(running), times * capacity.rows_per_s
     arrived = round(rows_per_s * sum(sample.interval_ms for sample in samples) / 1000)
     shares = shares_in_time(running.graph, samples, arrived, DEADLINE_TRIGGERS * capacity.trigger_ms)
-    return worth_per_s(running.graph, shares, _offered_per_s(capacity, times, passing))
-
-
-def _offered_per_s(capacity: Capacity, times: float, passing: Mapping[str, float]) -> dict[str, float]:
-    return {name: share * times * capacity.rows_per_s for name, share in passing.items()}
+    return _worth(running.graph, shares, rows_per_s, passing)
 
 
 def _warm(running: Run) -> list[BatchSample]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,13 +48,23 @@ class Found:
 
     def worth_ratio(self, peer: str) -> float | None:
         """Our share of worth in an overload over a peer's share of its own."""
+        return self._overload_ratio(peer, lambda each: each.worth_share)
+
+    def worth_by_rows_ratio(self, peer: str) -> float | None:
+        """The same, outputs weighed by the rows offered to them."""
+        return self._overload_ratio(peer, lambda each: each.worth_by_rows_share)
+
+    def _overload_ratio(self, peer: str, share: Callable[[Overloaded], float]) -> float | None:
         ours, theirs = self.overloads.get(OURS), self.overloads.get(peer)
         if ours is None or theirs is None:
             return None
-        return ours.worth_share / max(_LEAST_SHARE, theirs.worth_share)
+        return share(ours) / max(_LEAST_SHARE, share(theirs))
 
     def keys(self) -> dict[str, float]:
-        """The four figures that are claimed, as far as they were measured. Of throughput the worst input counts."""
+        """The figures that are claimed, as far as they were measured, and worth by rows beside them.
+
+        Of throughput the worst input counts.
+        """
         found: dict[str, float | None] = {}
         for peer in PEERS:
             ratios = [self.ratio(peer, kind) for kind in self.compared]
@@ -62,6 +72,7 @@ class Found:
             found[f"vs_{peer}"] = min(known) if known and len(known) == len(ratios) else None
         for peer in PEERS:
             found[f"worth_vs_{peer}"] = self.worth_ratio(peer)
+            found[f"worth_vs_{peer}_by_rows"] = self.worth_by_rows_ratio(peer)
         return {name: round(each, 2) for name, each in found.items() if each is not None}
 
     def result(self, length: Length) -> Result:
@@ -87,8 +98,10 @@ class Found:
         for engine, each in self.overloads.items():
             yield f"{engine}_capacity_rows_per_s", round(each.at_capacity.rows_per_s)
             yield f"{engine}_capacity_in_time_share", round(each.at_capacity.worth_share, 3)
+            yield f"{engine}_capacity_in_time_share_by_rows", round(each.at_capacity.worth_by_rows_share, 3)
             yield f"{engine}_capacity_age_p99_s", round(each.at_capacity.p99_s, 2)
             yield f"{engine}_overload_worth_share", round(each.worth_share, 3)
+            yield f"{engine}_overload_worth_by_rows_share", round(each.worth_by_rows_share, 3)
             yield f"{engine}_overload_age_p50_s", round(each.overload.p50_s, 2)
             yield f"{engine}_overload_age_p99_s", round(each.overload.p99_s, 2)
             yield f"{engine}_windows_complete", round(each.completeness, 4)

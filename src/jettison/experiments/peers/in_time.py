@@ -1,8 +1,8 @@
 """The age of what an engine delivered, and the share that came in time, from the files alone: the same for all engines.
 
-An alert counts as one row, and a window as the rows that it sums up: where an engine kept a third of them and estimated
-the rest, as a third of a window. Worth is then that of `statistics.worth`, with the default QoS: no row is worth more
-than another, and half of an output is worth half.
+A window of which an engine kept a third of the rows and estimated the rest counts as a third of a window. Worth is then
+that of `statistics.worth`, with the default QoS: no output is worth more than another, and half of one is worth half.
+By rows, an alert weighs as one row, and a window as the rows that it sums up.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from jettison.experiments.speed.native import SCENARIOS
 from jettison.experiments.support.trip_files import FIRST_US, ZONES, TripFiles
 from jettison.network.durations import duration_ms
 from jettison.network.graph import Graph
-from jettison.statistics.worth import worth_per_s
+from jettison.statistics.worth import share_of_worth, share_of_worth_by_rows, worth_by_rows_per_s, worth_per_s
 
 ALERT_SHARE = 10_299 / 30_000
 """Of all trips so many cost more than an alert asks for: fares are spread evenly over 300 to 30,299 cents."""
@@ -40,13 +40,17 @@ class Delivered:
 
 @dataclass(frozen=True)
 class PhaseResult:
-    """How one phase went: by output the share in time, worth per second, and ages of all results (p50, p99)."""
+    """How one phase went: by output the share in time, worth per second, and ages of all results (p50, p99).
+
+    `worth_share` is of the worth that was offered. Names with `by_rows` weigh outputs by the rows offered to them.
+    """
 
     rows_per_s: float
     shares: Mapping[str, float]
     worth_per_s: float
     worth_share: float
-    """Of the worth that was offered."""
+    worth_by_rows_per_s: float
+    worth_by_rows_share: float
     p50_s: float
     p99_s: float
 
@@ -94,10 +98,18 @@ def judge(
         name: rows_per_s * (ALERT_SHARE if isinstance(what, str) else 1.0)
         for name, what in SCENARIOS["three_outputs"].items()
     }
-    worth, whole_worth = worth_per_s(graph, shares, offered), worth_per_s(graph, dict.fromkeys(shares, 1.0), offered)
     all_ages = np.concatenate(ages) if any(map(len, ages)) else np.array([np.nan])
     p50, p99 = (float(each) for each in np.quantile(all_ages, (0.5, 0.99)))
-    return PhaseResult(rows_per_s, shares, worth, worth / whole_worth if whole_worth > 0 else 0.0, p50, p99)
+    return PhaseResult(
+        rows_per_s,
+        shares,
+        worth_per_s(graph, shares, rows_per_s),
+        share_of_worth(graph, shares),
+        worth_by_rows_per_s(graph, shares, offered),
+        share_of_worth_by_rows(graph, shares, offered),
+        p50,
+        p99,
+    )
 
 
 def completeness(out: Path, trips: TripFiles) -> float:

@@ -57,6 +57,12 @@ class Overloaded:
         worth = self.at_capacity.worth_per_s
         return self.overload.worth_per_s / worth if worth > 0 else 0.0
 
+    @property
+    def worth_by_rows_share(self) -> float:
+        """The same, outputs weighed by the rows offered to them."""
+        worth = self.at_capacity.worth_by_rows_per_s
+        return self.overload.worth_by_rows_per_s / worth if worth > 0 else 0.0
+
 
 def overloaded(spark: Any, engine: Engine, rows_per_s: float, folder: Path, length: Length, say: Say) -> Overloaded:
     """Find the highest of three levels of a throughput at which results are in time, then take three times that."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from typing import Any
@@ -19,9 +19,10 @@ TOLERANCE = 0.005
 class Measured:
     """One shedder as measured. Shares are from 0 to 1; None where nothing is declared, or nothing was measured.
 
-    `worth` is the worth delivered in time as a share of what was offered (`statistics.worth`). `sic` has, by output,
-    the source information content: on Spark that of the last source time window (`statistics.sic`), simulated the share
-    of source tuples that was processed; what was never read counts as lost.
+    `worth` is the worth delivered in time as a share of what was offered (`statistics.worth`), `worth_by_rows` the same
+    with outputs weighed by the rows offered to them. `sic` has, by output, the source information content: on Spark
+    that of the last source time window (`statistics.sic`), simulated the share of source tuples that was processed;
+    what was never read counts as lost.
     `minima_held` is the share of declared minimum accuracies that were held, `priorities_held` of pairs of outputs of
     different priority those of which the higher one was processed no less. Ages are of all results when they were
     written, `tuples` counts tuples processed for outputs, `decide_ms` is the median time to decide about a batch.
@@ -29,6 +30,7 @@ class Measured:
 
     shedder: str
     worth: float
+    worth_by_rows: float
     sic: Mapping[str, float]
     accuracy: Mapping[str, float]
     minima_held: float | None
@@ -56,6 +58,7 @@ class Measured:
         return {
             "shedder": self.shedder,
             "worth_in_time": round(self.worth, 4),
+            "worth_by_rows": round(self.worth_by_rows, 4),
             "lowest_sic": round(self.lowest_sic, 4),
             "mean_sic": round(self.mean_sic, 4),
             "jain": round(self.jain, 4),
@@ -104,6 +107,12 @@ def priorities_held(graph: Graph, accuracy: Mapping[str, float]) -> float | None
     return sum(held) / len(held) if held else None
 
 
-def best(found: Sequence[Measured]) -> Measured:
+def best(found: Sequence[Measured], by: Callable[[Measured], float] = lambda each: each.worth) -> Measured:
     """The shedder that delivered the most worth in time; the run without shedding does not count."""
-    return max((each for each in found if each.shedder != NO_SHEDDING), key=lambda each: each.worth)
+    return max((each for each in found if each.shedder != NO_SHEDDING), key=by)
+
+
+def over_best(one: Measured, found: Sequence[Measured]) -> tuple[float, float]:
+    """The worth of a shedder over that of the best: in time, and by rows, each over the best by that measure."""
+    most, most_by_rows = best(found).worth, best(found, lambda each: each.worth_by_rows).worth_by_rows
+    return one.worth / most if most > 0 else 1.0, one.worth_by_rows / most_by_rows if most_by_rows > 0 else 1.0

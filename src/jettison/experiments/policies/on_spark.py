@@ -21,7 +21,7 @@ from jettison.spark.run.start import start
 from jettison.statistics.account import Account, summed
 from jettison.statistics.latency import LatencyHistogram
 from jettison.statistics.profile import Profile
-from jettison.statistics.worth import DEADLINE_TRIGGERS, shares_in_time, worth_per_s
+from jettison.statistics.worth import DEADLINE_TRIGGERS, share_of_worth, share_of_worth_by_rows, shares_in_time
 
 _PATIENCE_S = 8.0
 
@@ -106,7 +106,6 @@ def _measured(graph: Graph, name: str, run: Run, arrived: int, passing: Mapping[
     deadline_ms = DEADLINE_TRIGGERS * run.settings.trigger_ms
     shares = shares_in_time(graph, samples, arrived, deadline_ms)
     offered = {output: share * arrived for output, share in passing.items()}
-    whole = worth_per_s(graph, dict.fromkeys(shares, 1.0), offered)
     accounts = run.totals.accounts
     read_share = min(1.0, run.totals.rows_in / arrived)
     accuracy = {each.name: _account(accounts, each.name).accuracy for each in graph.outputs}
@@ -120,7 +119,8 @@ def _measured(graph: Graph, name: str, run: Run, arrived: int, passing: Mapping[
     deciding = [sample.parts_ms["deciding"] for sample in samples if "deciding" in sample.parts_ms]
     return Measured(
         name,
-        worth_per_s(graph, shares, offered) / whole if whole > 0 else 1.0,
+        share_of_worth(graph, shares),
+        share_of_worth_by_rows(graph, shares, offered),
         sic,
         accuracy,
         minima_held(graph, accuracy),

@@ -7,7 +7,7 @@ minimum accuracy, `alerts` has the highest priority. Three times what the machin
 from __future__ import annotations
 
 from jettison.experiments.harness import Result, Say
-from jettison.experiments.policies.measured import NO_SHEDDING, best
+from jettison.experiments.policies.measured import NO_SHEDDING, best, over_best
 from jettison.experiments.policies.on_spark import Workload, compare_on_spark
 from jettison.experiments.policies.shown import draw
 from jettison.experiments.support.capacity import Capacity, measure_capacity
@@ -50,13 +50,15 @@ def run(*, quick: bool, say: Say, capacity: Capacity | None = None) -> Result:
     found = compare_on_spark(workload, shedders, say, Costs(known.profile, shared=known.shared))
     by_name = {each.shedder: each for each in found}
     first, auto = best(found), by_name[choice.name]
-    auto_vs_best = auto.worth / first.worth if first.worth > 0 else 1.0
+    auto_vs_best, auto_vs_best_by_rows = over_best(auto, found)
     metrics: dict[str, float | str | list[str]] = {
         "best_worth": first.shedder,
         "auto_vs_best": round(auto_vs_best, 4),
+        "auto_vs_best_by_rows": round(auto_vs_best_by_rows, 4),
         "shedders": len(shedders),
         "auto": auto.shedder,
         **{f"worth {name}": round(each.worth, 4) for name, each in by_name.items()},
+        **{f"worth_by_rows {name}": round(each.worth_by_rows, 4) for name, each in by_name.items()},
         **{f"decide_ms {name}": round(each.decide_ms or 0.0, 2) for name, each in by_name.items()},
     }
     say(f"best by worth: {first.shedder}; {choice}")

@@ -10,7 +10,7 @@ from jettison.plan.floors import plan_accuracies
 from jettison.sim.engine import simulate
 from jettison.sim.result import SimResult
 from jettison.statistics.profile import Profile
-from jettison.statistics.worth import worth_per_s
+from jettison.statistics.worth import share_of_worth, share_of_worth_by_rows
 from jettison.synthetic.rates import Rate
 
 
@@ -48,11 +48,11 @@ def _measured(graph: Graph, name: str, result: SimResult) -> Measured:
     accuracy = _accuracies(graph, result)
     shares = {output: read_share * each.in_time_share for output, each in result.outputs.items()}
     offered = {output: (each.rows + each.lost_rows) / max(read_share, 1e-9) for output, each in result.outputs.items()}
-    whole = worth_per_s(graph, dict.fromkeys(shares, 1.0), offered)
     ages = {share: _age_s(result, share) for share in ("p50", "p99")}
     return Measured(
         name,
-        worth_per_s(graph, shares, offered) / whole if whole > 0 else 1.0,
+        share_of_worth(graph, shares),
+        share_of_worth_by_rows(graph, shares, offered),
         {output: read_share * share for output, share in accuracy.items()},
         accuracy,
         minima_held(graph, accuracy),

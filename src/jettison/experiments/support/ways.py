@@ -1,7 +1,7 @@
 """Four ways through one overload, compared: no shedding, a cap on what a batch reads, shedding by chance and by value.
 
-The measure is worth delivered in time (`statistics.worth`): each output's priority x rows offered per second x utility
-of the share that arrives within three triggers.
+The measure is worth delivered in time (`statistics.worth`): rows that arrive per second x each output's priority x
+utility of the share that arrives within three triggers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rich.table import Table
 from jettison.network.graph import Graph
 from jettison.statistics.latency import LatencyHistogram
 from jettison.statistics.samples import BatchSample
-from jettison.statistics.worth import DEADLINE_TRIGGERS, shares_in_time, worth_per_s
+from jettison.statistics.worth import DEADLINE_TRIGGERS, shares_in_time, worth_by_rows_per_s, worth_per_s
 from jettison.synthetic.rates import Rate
 
 NONE, CAPPED, CHANCE, VALUE = "no shedding", "batches capped", "shed by chance", "shed by value"
@@ -47,8 +47,12 @@ class Overload:
 
     def worth_at(self, rows_per_s: float, shares: Mapping[str, float]) -> float:
         """Worth per second when so many rows arrive, and of each output this share comes in time."""
+        return worth_per_s(self.graph, shares, rows_per_s)
+
+    def worth_by_rows_at(self, rows_per_s: float, shares: Mapping[str, float]) -> float:
+        """The same, outputs weighed by the rows offered to them."""
         offered = {name: share * rows_per_s for name, share in self.passing.items()}
-        return worth_per_s(self.graph, shares, offered)
+        return worth_by_rows_per_s(self.graph, shares, offered)
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,7 @@ class Way:
         for sample in self.samples:
             read = sum(sample.rows_in.values()) + sum(sample.skipped.values())
             shares = shares_in_time(overload.graph, [sample], read, overload.deadline_ms)
+            rows_per_s = 1000 * read / max(1.0, sample.interval_ms)
             ages = [output.latency_ms[6] for output in sample.outputs.values() if output.latency_ms and output.rows]
             rows.append(
                 {
@@ -90,7 +95,8 @@ class Way:
                     "rows": read,
                     "batch_ms": round(sample.duration_ms),
                     "p99_age_s": round(max(ages) / 1000, 3) if ages else "",
-                    "worth_per_s": round(overload.worth_at(1000 * read / max(1.0, sample.interval_ms), shares)),
+                    "worth_per_s": round(overload.worth_at(rows_per_s, shares)),
+                    "worth_by_rows_per_s": round(overload.worth_by_rows_at(rows_per_s, shares)),
                 }
             )
         return rows
@@ -100,7 +106,7 @@ def compared(ways: Sequence[Way], overload: Overload) -> Table:
     """One line for each way."""
     at_capacity = overload.worth_at(overload.capacity_rows_per_s, dict.fromkeys(overload.passing, 1.0))
     caption = (
-        f"worth in time: priority x rows offered x utility of the share delivered within "
+        f"worth in time: rows that arrive x priority x utility of the share delivered within "
         f"{overload.deadline_ms / 1000:g} s; 100 % is what this machine delivers at its capacity"
     )
     shown = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), caption=caption, caption_justify="left")

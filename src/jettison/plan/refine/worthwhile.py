@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from jettison.network.graph import Graph
-from jettison.plan.certify import utility_of
 from jettison.plan.plan import Infeasible, Plan
 from jettison.plan.problem import Problem, Shedder
+from jettison.statistics.worth import utility_of
 
 EXCESS_WEIGHT = 2.0
 _MOST_FIXED_SHARE = 0.9

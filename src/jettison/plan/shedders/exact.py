@@ -18,7 +18,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from jettison.network.graph import Graph
-from jettison.plan.certify import utility_of
 from jettison.plan.drops.kind import Drop
 from jettison.plan.floors import floors
 from jettison.plan.placement.assemble import drops_by_value
@@ -33,6 +32,7 @@ from jettison.plan.shedders.linear_program import FREE, LinearProgram, Pattern, 
 from jettison.plan.shedders.road_map import RoadMap, RoadMapShedder, build_road_map
 from jettison.plan.windows.decisions import decisions_of
 from jettison.statistics.profile import Profile
+from jettison.statistics.worth import utility_of
 
 DROP_PAYS = 2.0
 _GOOD_SHARE = 0.999

@@ -25,7 +25,6 @@ import numpy as np
 import numpy.typing as npt
 
 from jettison.network.graph import Graph
-from jettison.plan.certify import utility_of
 from jettison.plan.drops.kind import Drop
 from jettison.plan.drops.window import Window
 from jettison.plan.floors import floors
@@ -44,6 +43,7 @@ from jettison.plan.windows.cuts import deciding_arc
 from jettison.plan.windows.decisions import decisions_of
 from jettison.statistics.load import load_coefficients
 from jettison.statistics.profile import Profile
+from jettison.statistics.worth import utility_of
 
 _DROP_PAYS = 2.0
 _IDLE_SHARE = 0.01
