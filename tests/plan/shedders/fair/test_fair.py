@@ -22,7 +22,7 @@ from jettison.plan.floors import plan_accuracies
 from jettison.plan.plan import Infeasible, Plan
 from jettison.plan.problem import Problem
 from jettison.plan.shedders.fair.shedder import Fair
-from jettison.plan.shedders.registry import shedder_named
+from jettison.plan.shedders.registry import shedder_for, shedder_named
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample
 from jettison.statistics.sic import SicWindow
@@ -165,6 +165,16 @@ def test_what_a_query_has_elsewhere_counts() -> None:
     assert known.delivered["dear"] == pytest.approx(0.75, abs=1 / 64)
     assert known.delivered["cheap"] == pytest.approx(0.25, abs=1 / 64)
     assert Fair(known_sic=lambda query: None).plan(problem).delivered == {"cheap": 0.5, "dear": 0.5}
+
+
+def test_a_query_that_the_network_does_not_have_is_refused_at_the_start() -> None:
+    fair = Fair(known_sic={"cheap": 0.9, "deer": 0.5})
+    says = r"names 'deer', which is no output of network 'users' \(did you mean 'dear'\?\); there are: cheap, dear"
+    for shedder in (fair, jt.Las(rest=fair)):
+        with pytest.raises(StartError, match=says):
+            shedder_for(shedder, _one_source())
+    own = Fair(known_sic=lambda query: {"cheap": 0.9, "of another node": 0.5}.get(query))
+    assert shedder_for(own, _one_source()) == (own, None)
 
 
 def test_floors_are_held() -> None:
