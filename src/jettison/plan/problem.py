@@ -87,7 +87,7 @@ class Shedder(Protocol):
 
     More methods are called where a shedder has them: `check_network(graph)` once, before anything runs, which raises
     StartError where the shedder's settings do not suit the network; `observe(sample)` after every batch, with what was
-    measured; `follow_sic(window)` before that, with the SIC that outputs have had of late (`statistics.sic.SicWindow`); and
+    measured; `follow_sic(window)` before that, with the SIC that outputs have had (`statistics.sic.SicWindow`); and
     `prepare(problem)` at the start and after every batch, with what one interval brings at the costs as they are
     known now: the time to build tables, so that `plan` is quick.
     """
