@@ -159,6 +159,20 @@ def test_who_has_lost_of_late_is_ahead() -> None:
     assert shedder.plan(problem).delivered == {"cheap": 0.0, "dear": 1.0}
 
 
+def test_what_the_coming_batch_pushes_out_of_the_window_does_not_count() -> None:
+    """A window of three batches: dear lost all of the first one, which has left when the coming one is in."""
+    graph = _one_source()
+    window = SicWindow(graph, 3_000.0)
+    for number, kept in enumerate((0, 640, 640)):
+        counted = {"s": (640, 640), "s>b": (640, kept)}
+        window = window.after(BatchSample(number, 0.0, 1000.0, 900.0, {"s": 640}, arcs=counted))
+    assert window.sic("dear") == pytest.approx(2 / 3)
+    shedder = Fair()
+    shedder.follow_sic(window)
+    plan = shedder.plan(_problem(graph, {"a": 1.0, "b": 1.0}, {"s": 640.0}, 640.0))
+    assert plan.delivered == {"cheap": 0.5, "dear": 0.5}
+
+
 def test_what_a_query_has_elsewhere_counts() -> None:
     problem = _problem(_one_source(), {"a": 1.0, "b": 1.0}, {"s": 640.0}, 640.0)
     known = Fair(known_sic={"cheap": jt.Elsewhere(1.0, sources=1), "dear": 0.5}).plan(problem)

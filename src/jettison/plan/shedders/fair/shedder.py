@@ -77,6 +77,7 @@ class Fair:
         self._known = known_from(known_sic)
         self._named = tuple(known_sic) if isinstance(known_sic, Mapping) else ()
         self._window: SicWindow | None = None
+        self._history: SicWindow | None = None
         self.tuple_costs = TupleCosts()
         """DISSP's cost model: what a tuple took of late."""
 
@@ -94,6 +95,8 @@ class Fair:
     def follow_sic(self, window: SicWindow) -> None:
         """Take over what every query has had in its source time window: who has lost is ahead in the next batch."""
         self._window = window
+        # the coming batch pushes out what is oldest; it is taken to last as long as the one before
+        self._history = window if window.latest is None else window.left_after(window.latest.interval_ms)
 
     def observe(self, sample: BatchSample) -> None:
         """Learn what a tuple takes, on average."""
@@ -103,7 +106,7 @@ class Fair:
     def plan(self, problem: Problem) -> Plan | Infeasible:
         if problem.load_us <= problem.budget_us:
             return nothing_shed(problem.graph, WITHIN_BUDGET)
-        asked = compete(problem, Views(self._window, self._weights, self._checked_sic), self._buckets)
+        asked = compete(problem, Views(self._history, self._weights, self._checked_sic), self._buckets)
         budget_us = problem.budget_us - problem.unavoidable_us - asked.fixed_us
         plan, fits = self._planned(problem, asked, budget_us)
         for _ in range(_TRIES):
