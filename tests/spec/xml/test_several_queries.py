@@ -112,3 +112,31 @@ def test_a_folder_has_one_query_per_file(tmp_path: Path) -> None:
         NetworkError, match=r"a.xml, line 1: the file begins with <network>: in a folder each file is one"
     ):
         jt.read_spec(tmp_path)
+
+
+def test_two_queries_whose_parts_get_one_name_are_refused_even_if_they_are_alike() -> None:
+    """Query "ann" with an output "b-c", and query "ann-b" with an output "c", are both called "ann-b-c"."""
+
+    def straight(name: str, *outputs: str) -> str:
+        parts = [operator("readings", "Input", list(outputs), tuple="s"), *(operator(o, "Output", []) for o in outputs)]
+        return f'<query name="{name}">{"".join(parts)}</query>'
+
+    says = (
+        r"line 1: output 'ann-b-c' of query 'ann-b' has the name of one of query 'ann' \(.*, line 1\): "
+        r"give one of the queries, or of the outputs, another name"
+    )
+    with pytest.raises(NetworkError, match=says):
+        jt.from_xml(network(straight("ann", "b-c", "x"), straight("ann-b", "c", "y")))
+    with pytest.raises(NetworkError, match="output 'ann-b' of query 'ann-b' has the name of one of query 'ann'"):
+        jt.from_xml(network(straight("ann", "b", "x"), straight("ann-b", "c")))
+
+    def filtered(name: str, inner: str) -> str:
+        parts = [
+            operator("readings", "Input", [inner], tuple="s"),
+            operator(inner, "Filter", ["out"], where="cpu &gt; 1"),
+            operator("out", "Output", []),
+        ]
+        return f'<query name="{name}">{"".join(parts)}</query>'
+
+    with pytest.raises(NetworkError, match="operator 'ann-b-c' of query 'ann-b' has the name of one of query 'ann'"):
+        jt.from_xml(network(filtered("ann", "b-c"), filtered("ann-b", "c")))
