@@ -53,7 +53,7 @@ def test_the_lowest_priority_is_paused_while_minima_do_not_fit_and_goes_on_after
         for name, accuracy in share.items():
             assert accuracy >= 0.6 - 1e-6 or name in batch.plan.paused
         if batch.plan.paused:
-            assert batch.plan.reason.startswith("overload; paused, as not all minima fit: third")
+            assert batch.plan.reason.startswith("overload; paused, so that the minima of others fit: third")
             assert kind_of_reason(batch.plan.reason) == "overload"
             assert share["third"] == 0.0
 
@@ -104,7 +104,7 @@ def test_log_report_event_and_metrics_say_who_is_paused() -> None:
     finally:
         metrics.close()
     said = [line.text.partition(": ")[2] for line in lines]
-    assert "output third is paused, as not all minimum accuracies fit" in said
+    assert "output third is paused, so that the minimum accuracies of others fit" in said
     assert "output third gets its minimum accuracy again" in said
     report = totals.report(20.0, result.batches[-1].plan, None)
     assert report.paused_batches == {"third": sum(shown)}

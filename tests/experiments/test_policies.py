@@ -122,7 +122,9 @@ def test_explain_says_what_auto_takes(tmp_path: Path) -> None:
     assert "shedder auto: takes semantic, because prices, busy have a loss graph" in shown.output
 
 
-@pytest.mark.parametrize(("rate", "paused"), [(20_000, ""), (60_000, "; paused, as not all minima fit: low")])
+@pytest.mark.parametrize(
+    ("rate", "paused"), [(20_000, ""), (60_000, "; paused, so that the minima of others fit: low")]
+)
 def test_explain_says_what_qod_would_give_and_whom_it_would_pause(rate: int, paused: str, tmp_path: Path) -> None:
     path = tmp_path / "qod.yaml"
     path.write_text(

@@ -25,7 +25,7 @@ _WHOLE = 1.0 + _ROUNDING
 _BESIDE = ("reason", "row", "delivered", "utility", "saves_us", "worth", "stale", "below_minimum")
 
 PAUSED, DEGRADED = "paused", "degraded"
-"""Why an output may be below its minimum accuracy: it is paused as not all minima fit, or all are below alike."""
+"""Why an output may be below its minimum accuracy: it makes room for the minima of others, or all are below alike."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Plan:
 
     @property
     def paused(self) -> frozenset[str]:
-        """The outputs that get nothing, as not all minimum accuracies fit."""
+        """The outputs that get nothing, so that there is room for the minima of others."""
         return frozenset(name for name, how in self.below_minimum.items() if how == PAUSED)
 
     @property

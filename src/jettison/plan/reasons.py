@@ -103,11 +103,11 @@ def with_below_minimum(reason: str, plan: Plan) -> str:
     """The reason of a plan that takes outputs below their minimum accuracy, which it names.
 
     >>> with_below_minimum("overload", Plan(below_minimum={"map": "paused"}))
-    'overload; paused, as not all minima fit: map'
+    'overload; paused, so that the minima of others fit: map'
     """
     named = {how: [name for name, each in plan.below_minimum.items() if each == how] for how in (PAUSED, DEGRADED)}
     if named[PAUSED]:
-        reason += f"; paused, as not all minima fit: {', '.join(named[PAUSED])}"
+        reason += f"; paused, so that the minima of others fit: {', '.join(named[PAUSED])}"
     if named[DEGRADED]:
         reason += f"; below their minimum alike, as not all minima fit: {', '.join(named[DEGRADED])}"
     return reason

@@ -55,7 +55,7 @@ class BatchEvent:
 
     @property
     def paused(self) -> frozenset[str]:
-        """The outputs that got nothing, as not all minimum accuracies fit."""
+        """The outputs that got nothing, so that the minimum accuracies of others fit."""
         return self.plan.paused
 
     @property

@@ -100,7 +100,7 @@ class Metrics:
                 ("missing_result_rows", "Rows of groups that lost every row in a window, estimated", ("operator",)),
                 ("would_shed_rows", "Rows that a drop would have removed, in a dry run", ("arc",)),
                 ("output_rows", "Rows that were delivered", ("output",)),
-                ("paused_batches", "Batches in which an output was paused, as not all minima fit", ("output",)),
+                ("paused_batches", "Batches in which an output was paused for the minima of others", ("output",)),
                 ("source_rows", "Source rows by what became of them for an output", ("source", "output", "fate")),
             ],
         )
@@ -122,7 +122,7 @@ class Metrics:
                     ("output",),
                 ),
                 ("sic", "Source information content of an output over the source time window, 0 to 1", ("output",)),
-                ("paused", "1 while an output is paused, as not all minima fit", ("output",)),
+                ("paused", "1 while an output is paused, so that the minima of others fit", ("output",)),
                 ("below_minimum", "1 while an output is below its minimum accuracy on purpose", ("output",)),
                 ("would_deliver_ratio", "Share that an output would have got, in a dry run", ("output",)),
                 ("keep_ratio", "Share that the plan keeps on an arc", ("arc",)),

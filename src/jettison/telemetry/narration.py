@@ -19,7 +19,7 @@ from jettison.statistics.samples import BatchSample
 QUIET_MS = 10_000.0
 """How long nothing is said of what was just said, unless shedding begins for the first time."""
 _HOW = {
-    PAUSED: "paused, as not all minimum accuracies fit",
+    PAUSED: "paused, so that the minimum accuracies of others fit",
     DEGRADED: "below its minimum accuracy, as not all minima fit",
 }
 _MARKED = 0.15

@@ -108,7 +108,7 @@ class Report:
     uncertified_plans: int = 0
     """How many plans were refused, so that a safe one took their place (`plan.certify`)."""
     paused_batches: Mapping[str, int] = field(default_factory=dict)
-    """By output: in how many batches it was paused, as not all minimum accuracies fit."""
+    """By output: in how many batches it was paused, so that the minimum accuracies of others fit."""
     degraded_batches: Mapping[str, int] = field(default_factory=dict)
     """By output: in how many batches it was below its minimum accuracy together with all others."""
 

@@ -115,7 +115,7 @@ def _plan_remarks(report: Report) -> list[str]:
     if report.infeasible_batches:
         lines.append(f"{report.infeasible_batches} of {report.batches} batches could not be brought within the budget")
     lines += [
-        f"output {name}: paused in {count} of {report.batches} batches, as not all minimum accuracies fit"
+        f"output {name}: paused in {count} of {report.batches} batches, so that the minimum accuracies of others fit"
         for name, count in report.paused_batches.items()
     ]
     lines += [

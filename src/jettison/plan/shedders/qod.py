@@ -20,7 +20,7 @@ import numpy as np
 
 from jettison.errors import StartError
 from jettison.network.graph import Graph
-from jettison.plan.floors import below_floor
+from jettison.plan.floors import below_floor, floors
 from jettison.plan.plan import DEGRADED, PAUSED, Infeasible, Plan
 from jettison.plan.predictions import OVERLOAD, WITHIN_BUDGET, claimed, not_enough, nothing_shed, over_budget_us
 from jettison.plan.problem import Problem
@@ -84,6 +84,7 @@ class Qod:
             budget_us=problem.budget_us,
             unavoidable_us=problem.unavoidable_us,
             before=problem.paused,
+            declared=frozenset(floors(problem.graph)),
         )
         if paused is None:
             return not_enough(problem, cycle.plan(cycle.minima))

@@ -1,10 +1,9 @@
 """Which outputs make room when not all minimum accuracies fit: algorithm 3.3 for one machine, with hysteresis.
 
 The seed moves tasks to another machine. On one machine they are paused: they get nothing, keep their state, and go on
-when there is room. Candidates come from the lowest priority up until the minima of the others fit: all of them, where
-none fits. Then, from the highest priority and the most work down, all go on that the others can do without. One that
-is paused goes on in place of a running one of a lower priority, where that makes room; among equals those that run
-stay.
+when there is room. Candidates come from the lowest priority up until the minima of the others fit. Then, from the
+highest priority and the most work down, all go on that the others can do without. One that is paused goes on in place
+of a running one of a lower priority, where that makes room; among equals those that run stay.
 
 Work that outputs share is released only when all of them are paused, so loads are not added up: `left_us` says what the
 minima need when a set of outputs is paused.
@@ -26,10 +25,13 @@ def outputs_to_pause(
     budget_us: float,
     unavoidable_us: float = 0.0,
     before: frozenset[str] = frozenset(),
+    declared: frozenset[str] | None = None,
 ) -> frozenset[str] | None:
-    """The outputs that are paused, all of them where no minimum fits; None where even that is not enough.
+    """The outputs that are paused; None where pausing makes no room for the minimum of any other.
 
-    `priorities` are those of outputs that may be paused, `before` those that are paused now.
+    `priorities` are those of outputs that may be paused, `before` those that are paused now, `declared` those whose
+    minimum was declared (all unless given; other minima are those of gaps). One of these goes on, or none is paused:
+    its minimum then wins over the budget, as it does with other shedders.
 
     The example of 3.5.1: 40 % are to be released. All candidates are paused but the one with 40 % and priority 3.
 
@@ -37,8 +39,6 @@ def outputs_to_pause(
     >>> def left(paused): return sum(need for name, (need, _) in needs.items() if name not in paused)
     >>> sorted(outputs_to_pause({name: rank for name, (_, rank) in needs.items()}, left, budget_us=60))
     ['b', 'd', 'e', 'f']
-    >>> len(outputs_to_pause({name: rank for name, (_, rank) in needs.items()}, left, budget_us=9))
-    6
     """
     slack_us = _ROUNDING * max(1.0, budget_us)
     paused_now = before & set(priorities)
@@ -60,4 +60,5 @@ def outputs_to_pause(
     for name in sorted(paused, key=lambda each: (-priorities[each], each in paused_now, -releases[each], each)):
         if fits(paused - {name}):
             paused -= {name}
-    return paused
+    owed = frozenset(priorities) if declared is None else declared
+    return None if owed and owed <= paused else paused
