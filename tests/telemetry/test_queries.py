@@ -63,6 +63,16 @@ def test_records_of_earlier_versions_end_the_list() -> None:
     assert SicWindow.restored(two_queries(), 10_000.0, sic_batches(recent)).sic("two") == 0.75
 
 
+def test_rates_of_a_query_that_came_lately_are_over_the_time_since() -> None:
+    """Query two came with the last of four batches of two seconds, in which 50 of 100 tuples reached it."""
+    found = records([50, 50, 50, 50])
+    for record in found[1:]:
+        del record["queries"]["two"]  # type: ignore[attr-defined]
+    two, one = query_lines(found, 100.0)
+    assert (two.name, two.tuples_per_s, two.lost_per_s, two.rows_per_s) == ("two", 25.0, 25.0, 12.5)
+    assert (one.name, one.tuples_per_s, one.rows_per_s) == ("one", 50.0, 20.0)
+
+
 def test_a_window_is_restored_from_no_more_records_than_it_needs() -> None:
     read = 0
 

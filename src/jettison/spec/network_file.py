@@ -9,7 +9,7 @@ measured, for planning without Spark).
 from __future__ import annotations
 
 import re
-from os.path import isfile
+from os.path import exists, isdir, isfile
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +137,8 @@ def read_spec(path: str | Path) -> Spec:
         raise NetworkError(f"{path!r} is no path: give that of a specification, YAML or XML.")
     file = Path(path)
     is_folder = is_query_folder(file)
+    if exists(file) and not isfile(file) and not isdir(file):
+        raise NetworkError(f"{str(path)!r} is no regular file: give the path of a file, no pipe or device.")
     if not isfile(file) and not is_folder:
         raise NetworkError(
             f"there is no file {str(path)!r}: give the path of a specification in YAML or XML, or of a folder that has "

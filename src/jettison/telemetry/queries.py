@@ -59,7 +59,8 @@ class QueryLine:
 def query_lines(records: Iterable[Mapping[str, Any]], seconds: float | None = None) -> list[QueryLine]:
     """A line per query of the newest record, the lowest SIC first; `records` come the newest first.
 
-    Averages are over the last `seconds`, the source time window when left out.
+    Averages are over the last `seconds`, the source time window when left out; those of a query that came later, over
+    the batches since then.
 
     >>> one = {"sic": 0.5, "processed": 50, "lost": 50, "rows": 10, "p50_ms": 800.0, "p95_ms": 900.0}
     >>> two = {"sic": 0.25, "processed": 25, "lost": 75, "rows": 5}
@@ -69,23 +70,28 @@ def query_lines(records: Iterable[Mapping[str, Any]], seconds: float | None = No
     QueryLine(name='two', sic=0.25, tuples_per_s=12.5, lost_per_s=37.5, rows_per_s=2.5, p50_ms=None, p95_ms=None)
     QueryLine(name='one', sic=0.5, tuples_per_s=25.0, lost_per_s=25.0, rows_per_s=5.0, p50_ms=800.0, p95_ms=900.0)
     """
-    found: list[Mapping[str, Any]] = []
+    found: list[tuple[Mapping[str, Any], float]] = []
     lasted_s, wanted_s = 0.0, seconds
     for record in records:
         if "sic" not in record or "queries" not in record:
             break
         wanted_s = record["stw_ms"] / 1000 if wanted_s is None else wanted_s
-        found.append(record["queries"])
-        lasted_s += record["sic"]["interval_ms"] / 1000
+        interval_s = record["sic"]["interval_ms"] / 1000
+        found.append((record["queries"], interval_s))
+        lasted_s += interval_s
         if lasted_s >= wanted_s:
             break
     if not found:
         return []
-    lines = [_line(name, [each[name] for each in found if name in each], lasted_s) for name in found[0]]
+    newest, _ = found[0]
+    lines = [_line(name, [(each[name], lasted) for each, lasted in found if name in each]) for name in newest]
     return sorted(lines, key=lambda line: line.sic)
 
 
-def _line(name: str, batches: list[Mapping[str, float]], seconds: float) -> QueryLine:
+def _line(name: str, lasting: list[tuple[Mapping[str, float], float]]) -> QueryLine:
+    """The line of a query, from its batches and how many seconds each lasted."""
+    batches, seconds = [batch for batch, _ in lasting], sum(lasted_s for _, lasted_s in lasting)
+
     def rate(key: str) -> float:
         return sum(each[key] for each in batches) / seconds if seconds > 0 else 0.0
 

@@ -134,6 +134,36 @@ def test_the_same_samples_give_the_same_decision_and_what_moves_makes_room(at: S
         assert one.short_cores[on] > 0, "only machines that are short let something go"
 
 
+def test_room_that_a_limited_query_leaves_goes_to_minima_before_priorities() -> None:
+    """TM1 holds A back: of its minimum .8 it gets .1. What A then leaves of TM2 is what B lacks for its own minimum."""
+    graph = task_graph(
+        [
+            Task("s"),
+            Task("A", ("s",), min_accuracy=0.8),
+            Task("B", min_accuracy=0.8),
+            Task("C", priority=5, min_accuracy=0.2),
+        ]
+    )
+    placed = instances(graph, {"A.1": 1, "B.1": 1, "C.1": 1})
+    demand = Demand.proportional([0.8, 0.5, 0.5, 0.5])
+    pinned = np.ones(4, dtype=bool)
+    found = decide(graph, demand, placed, np.array([0.08, 0.6]), pinned=pinned)
+    assert found.by_query(graph) == pytest.approx({"A": 0.1, "B": 0.8, "C": 0.3})
+    assert [graph.query_names[at] for at in found.below_minimum] == ["A"]
+
+
+@steady(80)
+@given(at=settings(minima_fit=False))
+def test_who_is_below_its_minimum_could_not_have_more_with_others_at_theirs(at: Setting) -> None:
+    pinned = np.ones(len(at.placed.task), dtype=bool)
+    found = decide(at.graph, at.demand, at.placed, at.available, pinned=pinned)
+    load = machine_load(at.graph, at.groups, at.demand.full, found.desired, len(at.available))
+    assert np.all(load <= at.available * (1 + 1e-6))
+    minima = np.minimum(at.graph.query_minimum, reachable(at.graph, at.demand))
+    others = np.minimum(found.desired, minima)
+    assert could_have_more(at.graph, at.groups, at.demand.full, at.available, others, minima) == []
+
+
 @steady(40)
 @given(at=settings(), more=st.floats(1.0, 2.0))
 def test_the_highest_priority_never_loses_by_more_cores(at: Setting, more: float) -> None:

@@ -190,6 +190,20 @@ def test_without_pausing_all_are_below_their_minimum_alike_and_it_says_so() -> N
     certify(problem, plan)
 
 
+def test_only_those_that_are_below_their_minimum_are_marked() -> None:
+    """Windows that may not be missing are never dropped: their output holds its minimum while the other does not."""
+    net = jt.Network("taxi")
+    trips = net.source("trips", "at timestamp, x int", event_time="at")
+    trips.window("10 seconds").agg(n="count(*)", name="busy").output("all", qos=jt.QoS(min_accuracy=1.0))
+    trips.where("x > 0", name="paid").output("some", qos=jt.QoS(min_accuracy=0.8))
+    problem = Problem(net.graph, Profile({"paid": 5.0, "busy": 5.0}, {"busy": 0.01}), {"trips": 1000.0}, 7000.0)
+    plan = Qod(pause=False).plan(problem)
+    assert isinstance(plan, Plan)
+    certify(problem, plan)
+    assert got(problem, plan) == pytest.approx({"all": 1.0, "some": 0.4}, abs=1e-4)
+    assert plan.below_minimum == {"some": "degraded"}
+
+
 def test_what_is_paused_goes_on_only_when_there_is_room_to_spare() -> None:
     graph = three(first=0.6, second=0.6, third=0.6)
     needed_us = 0.6 * 200 + 3 * 600

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from tests.spec.xml.queries import AVERAGE, operator
 
 import jettison as jt
 from jettison.errors import NetworkError
+from jettison.spec.xml import reader
 
 pytestmark = pytest.mark.core
 
@@ -112,3 +114,58 @@ def test_a_folder_has_one_query_per_file(tmp_path: Path) -> None:
         NetworkError, match=r"a.xml, line 1: the file begins with <network>: in a folder each file is one"
     ):
         jt.read_spec(tmp_path)
+
+
+def test_two_queries_whose_parts_get_one_name_are_refused_even_if_they_are_alike() -> None:
+    """Query "ann" with an output "b-c", and query "ann-b" with an output "c", are both called "ann-b-c"."""
+
+    def straight(name: str, *outputs: str) -> str:
+        parts = [operator("readings", "Input", list(outputs), tuple="s"), *(operator(o, "Output", []) for o in outputs)]
+        return f'<query name="{name}">{"".join(parts)}</query>'
+
+    says = (
+        r"line 1: output 'ann-b-c' of query 'ann-b' has the name of one of query 'ann' \(.*, line 1\): "
+        r"give one of the queries, or of the outputs, another name"
+    )
+    with pytest.raises(NetworkError, match=says):
+        jt.from_xml(network(straight("ann", "b-c", "x"), straight("ann-b", "c", "y")))
+    with pytest.raises(NetworkError, match="output 'ann-b' of query 'ann-b' has the name of one of query 'ann'"):
+        jt.from_xml(network(straight("ann", "b", "x"), straight("ann-b", "c")))
+
+    def filtered(name: str, inner: str) -> str:
+        parts = [
+            operator("readings", "Input", [inner], tuple="s"),
+            operator(inner, "Filter", ["out"], where="cpu &gt; 1"),
+            operator("out", "Output", []),
+        ]
+        return f'<query name="{name}">{"".join(parts)}</query>'
+
+    with pytest.raises(NetworkError, match="operator 'ann-b-c' of query 'ann-b' has the name of one of query 'ann'"):
+        jt.from_xml(network(filtered("ann", "b-c"), filtered("ann-b", "c")))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are a matter of POSIX")
+def test_what_is_no_regular_file_is_refused_and_never_read(tmp_path: Path) -> None:
+    """Reading a pipe waits for ever, reading a device never ends."""
+    (tmp_path / "ann.xml").write_text(query("ann", inside=SCHEMA), encoding="utf-8")
+    for make in (os.mkfifo, lambda path: path.symlink_to("/dev/zero"), Path.mkdir):
+        odd = tmp_path / "odd.xml"
+        make(odd)
+        with pytest.raises(NetworkError, match=r"odd.xml is no regular file: give one, or take it out of the folder"):
+            jt.read_spec(tmp_path)
+        alone = tmp_path / "alone.yaml"
+        if not odd.is_dir():
+            with pytest.raises(NetworkError, match=r"odd.xml' is no regular file"):
+                jt.read_spec(odd)
+            odd.rename(alone)
+            with pytest.raises(NetworkError, match=r"alone.yaml' is no regular file"):
+                jt.read_spec(alone)
+            alone.unlink()
+
+
+def test_a_file_that_grows_is_read_up_to_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    large = tmp_path / "large.xml"
+    large.write_text(query("ann", inside=SCHEMA) + " " * 2_000_000, encoding="utf-8")
+    monkeypatch.setattr(reader, "getsize", lambda path: 100)
+    with pytest.raises(NetworkError, match="1,000,000 are read at most"):
+        jt.read_spec(large)

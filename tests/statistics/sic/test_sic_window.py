@@ -26,6 +26,25 @@ STW_MS = 1e9
 SCHEMA = "at timestamp, k int"
 
 
+def test_what_is_left_when_another_batch_comes() -> None:
+    net = Network("one")
+    net.source("s", "x int").output("o")
+    window = SicWindow(net.graph, 3_000.0)
+    assert window.left_after(1000.0).read("s") == 0.0
+    for number, rows in enumerate((100, 20, 3)):
+        window = window.after(BatchSample(number, 0.0, 1000.0, 900.0, {"s": rows}))
+    assert [window.left_after(interval_ms).read("s") for interval_ms in (500, 1000, 1500, 2000, 9000)] == [
+        123,
+        23,
+        23,
+        3,
+        0,
+    ]
+    for interval_ms in (500.0, 1000.0, 1500.0, 2000.0, 9000.0):
+        coming = BatchSample(3, 0.0, interval_ms, 900.0, {"s": 7})
+        assert window.after(coming).read("s") == window.left_after(interval_ms).read("s") + 7
+
+
 def random_network(chance: random.Random) -> Graph:
     """Sources, filters, unions, windows (nested ones too) and joins at random, and outputs on what is left open."""
     net = Network("random")

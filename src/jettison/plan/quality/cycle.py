@@ -9,9 +9,9 @@ import numpy as np
 from jettison.plan.quality.accuracy import NonDrop, non_drop
 from jettison.plan.quality.demand import Demand, measure
 from jettison.plan.quality.filling import TOLERANCE
-from jettison.plan.quality.instances import NOWHERE, Groups, Instances, Machines, Metrics, groups
+from jettison.plan.quality.instances import NOWHERE, Instances, Machines, Metrics, groups
 from jettison.plan.quality.rescheduling import instances_to_move
-from jettison.plan.quality.sharing import machine_load, share_out
+from jettison.plan.quality.sharing import lower_alike, machine_load, share_out
 from jettison.plan.quality.tasks import Index, Mask, TaskGraph, Vector
 from jettison.plan.quality.unmeetable import Unmeetable, unmeetable
 
@@ -97,7 +97,7 @@ def decide(
         placed = replace(placed, machine=machine)
         on = groups(placed.task, placed.machine, len(available))
         usable = available - np.bincount(on.machine, weights=on.count * fixed[on.task], minlength=len(available))
-    held = _scaled_to_fit(graph, on, slope, minima, available)
+    held = lower_alike(graph, on, slope, available, minima)  # costs that are a bet lower none
     ceilings = warm_up_ceilings(graph, demand, placed, len(available))
     desired = share_out(graph, on, slope, usable, held, np.minimum(reachable, ceilings))
     return Decision(
@@ -147,15 +147,3 @@ def _moves(graph: TaskGraph, needed: Vector, placed: Instances, lacking: Vector,
         tasks = placed.task[here]
         found.append(here[instances_to_move(float(lacking[machine]), needed[tasks], graph.priority[tasks])])
     return np.concatenate(found) if found else np.zeros(0, dtype=np.intp)
-
-
-def _scaled_to_fit(graph: TaskGraph, on: Groups, slope: Vector, minima: Vector, usable: Vector) -> Vector:
-    """Minima, lowered alike on machines where nothing else makes room. Costs that are a bet lower none."""
-    load = machine_load(graph, on, slope, minima, len(usable))
-    share = np.divide(np.maximum(0.0, usable), load, out=np.ones_like(load), where=(load > usable) & (load > 0))
-    if np.all(share >= 1.0):
-        return minima
-    scale = np.ones(len(graph.tasks))
-    np.minimum.at(scale, on.task, share[on.machine])
-    scaled: Vector = minima * np.minimum(1.0, -graph_minimum(graph, -scale))
-    return scaled

@@ -48,15 +48,45 @@ def share_out(
     return sharing.reached
 
 
+def lower_alike(graph: TaskGraph, placed: Groups, slope: Vector, available: Vector, minima: Vector) -> Vector:
+    """Minima times one factor, the largest that fits; whoever no full machine holds back goes on to its minimum.
+
+    On TM1 there is half of what A needs. What A leaves of TM2 is enough for all of B:
+
+    >>> from jettison.plan.quality.instances import groups
+    >>> from jettison.plan.quality.tasks import Task, task_graph
+    >>> graph = task_graph([Task("s"), Task("A", ("s",), min_accuracy=0.8), Task("B", min_accuracy=0.8)])
+    >>> placed = groups([0, 1, 2], [0, 1, 1], machines=2)
+    >>> minima = lower_alike(graph, placed, np.ones(3), np.array([0.4, 1.2]), graph.query_minimum)
+    >>> minima.round(6).tolist()
+    [0.4, 0.8]
+    """
+    if np.all(machine_load(graph, placed, slope, minima, len(available)) <= available * (1 + TOLERANCE)):
+        return minima
+    nothing, pace = np.zeros(len(minima)), np.maximum(minima, 1e-9)
+    sharing = _Sharing(graph, placed, slope, np.maximum(0.0, available), nothing, minima.copy(), pace)
+    sharing.grow(np.ones(len(minima), dtype=bool))
+    return sharing.reached
+
+
 class _Sharing:
     """How far every query came, how far it may still come, and the machines on which nothing changes any more."""
 
     def __init__(
-        self, graph: TaskGraph, placed: Groups, slope: Vector, available: Vector, minima: Vector, ceiling: Vector
+        self,
+        graph: TaskGraph,
+        placed: Groups,
+        slope: Vector,
+        available: Vector,
+        minima: Vector,
+        ceiling: Vector,
+        pace: Vector | None = None,
     ) -> None:
+        """`pace` is by how much every query grows with the share; by default the share is cores of its dearest
+        instance."""
         every = Entries.of(graph, placed, slope)
         self._every = every.only(every.work[every.group] > 0)
-        self._dearest = _dearest(graph, placed, slope, self._every)
+        self._dearest = _dearest(graph, placed, slope, self._every) if pace is None else 1.0 / pace
         self._graph, self._placed, self._available, self._minima = graph, placed, available, minima
         self._ceiling, self._settled = ceiling, np.zeros(len(available), dtype=bool)
         by_machine = np.argsort(self._every.machine, kind="stable")

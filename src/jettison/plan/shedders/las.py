@@ -93,6 +93,10 @@ class Las:
         self.costs: dict[str, TimedCosts] = {}
         """What is known, by timed operator."""
 
+    def check_network(self, graph: Graph) -> None:
+        if hasattr(self._rest, "check_network"):
+            self._rest.check_network(graph)
+
     def observe(self, sample: BatchSample) -> None:
         """Learn what tuples cost."""
         self._interval_us = 1000.0 * sample.interval_ms

@@ -20,7 +20,7 @@ import numpy as np
 
 from jettison.errors import StartError
 from jettison.network.graph import Graph
-from jettison.plan.floors import floors
+from jettison.plan.floors import below_floor, floors
 from jettison.plan.plan import DEGRADED, PAUSED, Infeasible, Plan
 from jettison.plan.predictions import OVERLOAD, WITHIN_BUDGET, claimed, not_enough, nothing_shed, over_budget_us
 from jettison.plan.problem import Problem
@@ -104,8 +104,7 @@ class Qod:
                 low, best = middle, tried
             else:
                 high = middle
-        named = [output.name for output in problem.graph.outputs if output.qos.min_accuracy > 0]
-        return replace(best, below_minimum=dict.fromkeys(named, DEGRADED))
+        return replace(best, below_minimum=dict.fromkeys(below_floor(problem.graph, problem.rows, best), DEGRADED))
 
 
 class _Cycle:

@@ -104,6 +104,8 @@ def shedder_for(given: str | Shedder, graph: Graph, rest: Rest | None = None) ->
     shedder auto: takes semantic, because there is one output, and nothing is said about what it is worth
     """
     made = shedder_named(given, rest) if isinstance(given, str) else given
+    if hasattr(made, "check_network"):
+        made.check_network(graph)
     return made.taken(graph) if isinstance(made, Auto) else (made, None)
 
 

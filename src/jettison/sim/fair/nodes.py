@@ -80,13 +80,16 @@ def simulate_fair(
     """
     draw = np.random.default_rng(seed)
     sources = [np.flatnonzero(federation.node == node) for node in range(len(federation.capacity_us))]
-    read: deque[Vector] = deque(maxlen=window)
-    kept: deque[Vector] = deque(maxlen=window)
+    read: deque[Vector] = deque()
+    kept: deque[Vector] = deque()
     on_nodes = _QueryNodes(federation)
     told = _Messages(spreading, on_nodes, draw)
     found = []
     for _ in range(intervals):
         rows = federation.rows * draw.lognormal(0.0, noise, len(federation.rows))
+        if len(read) == window:  # this interval pushes the oldest one out
+            read.popleft()
+            kept.popleft()
         before, used = _sums(read, rows), _sums(kept, rows)
         levels = np.zeros(len(rows), np.int64)
         elsewhere = told.known()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from os.path import getsize, isdir
+from os.path import exists, getsize, isdir, isfile
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ from jettison.errors import NetworkError
 from jettison.network.calls import checked_call
 from jettison.spec.network_file import Spec, checked_spec
 from jettison.spec.xml.content import check_tuples, query_content, section_content
-from jettison.spec.xml.elements import Element, check_size, parse_elements
+from jettison.spec.xml.elements import MOST_BYTES, Element, check_size, parse_elements
 from jettison.spec.xml.operator_types import PROFILE, RUN
 from jettison.spec.xml.query import Schemas, read_query, read_schemas, read_section
 from jettison.spec.xml.several import merged, with_sections
@@ -86,8 +86,14 @@ def _content(element: Element, shared: Schemas) -> dict[str, Any]:
 
 
 def _text(file: Path) -> str:
+    """The text of a file. A pipe or a device is refused: reading one may wait for ever, or never end."""
     try:
+        if exists(file) and not isfile(file):
+            raise NetworkError(f"{file} is no regular file: give one, or take it out of the folder.")
         check_size(getsize(file), str(file))
-        return file.read_text(encoding="utf-8")
+        with file.open("rb") as opened:  # it may have grown since, or say that it has no bytes, as in /proc
+            content = opened.read(MOST_BYTES + 1)
+        check_size(len(content), str(file))
+        return content.decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise NetworkError(f"{file} cannot be read: {error}. Give an XML file in UTF-8.") from error

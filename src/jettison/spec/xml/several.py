@@ -29,6 +29,7 @@ def merged(network: str, contents: Iterable[tuple[str, Content]]) -> Content:
     """Contents of queries, each with its place for errors, as the content of one network."""
     whole: Content = {"network": network, "sources": {}, "operators": {}, "outputs": {}, "profile": {}, "run": {}}
     places: dict[str, str] = {}
+    owners: dict[str, str] = {}
     for place, content in contents:
         query = content["network"]
         if not re.fullmatch(r"[\w-]+", query):
@@ -38,7 +39,9 @@ def merged(network: str, contents: Iterable[tuple[str, Content]]) -> Content:
         if query in places:
             raise NetworkError(f"{place}: another query is called {query!r} ({places[query]}): rename one of them.")
         places[query] = place
-        _add(whole, _renamed(content), place)
+        part = _renamed(content)
+        _check_own_names(part, query, owners, places)
+        _add(whole, part, place)
     for section in _SECTIONS:
         if not whole[section]:
             del whole[section]
@@ -94,6 +97,18 @@ def _reading(operator: Content, new: Callable[[str], str]) -> Content:
     if "union" in found:
         found["union"] = [new(name) for name in found["union"]]
     return found
+
+
+def _check_own_names(part: Content, query: str, owners: dict[str, str], places: Mapping[str, str]) -> None:
+    """Raise where an operator or output of a query is called as one of another: only inputs are shared."""
+    for section in ("operators", "outputs"):
+        for name in part[section]:
+            other = owners.setdefault(name, query)
+            if other != query:
+                raise NetworkError(
+                    f"{places[query]}: {section[:-1]} {name!r} of query {query!r} has the name of one of query "
+                    f"{other!r} ({places[other]}): give one of the queries, or of the {section}, another name."
+                )
 
 
 def _add(whole: Content, part: Content, place: str) -> None:

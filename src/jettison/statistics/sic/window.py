@@ -74,15 +74,24 @@ class SicWindow:
 
     def plus(self, batch: Passed) -> SicWindow:
         """The window after one more batch: those that ended a whole window ago, or more, have left it."""
-        panes, ago_ms = [batch], batch.interval_ms
+        panes = [batch, *self._staying(batch.interval_ms)]
+        if len(panes) > 1 and panes[0].interval_ms + panes[1].interval_ms <= self.stw_ms / PANES:
+            panes[:2] = [panes[1] + panes[0]]
+        return SicWindow(self.graph, self.stw_ms, tuple(reversed(panes)), batch)
+
+    def left_after(self, interval_ms: float) -> SicWindow:
+        """What is left of the window when one more batch, of this interval, is in it; that batch left out."""
+        return SicWindow(self.graph, self.stw_ms, tuple(reversed(self._staying(interval_ms))), self.latest)
+
+    def _staying(self, interval_ms: float) -> list[Passed]:
+        """The panes that a batch of this interval leaves in the window, the newest first."""
+        panes, ago_ms = list[Passed](), interval_ms
         for pane in reversed(self.panes):
             if ago_ms >= self.stw_ms:
                 break
             panes.append(pane)
             ago_ms += pane.interval_ms
-        if len(panes) > 1 and panes[0].interval_ms + panes[1].interval_ms <= self.stw_ms / PANES:
-            panes[:2] = [panes[1] + panes[0]]
-        return SicWindow(self.graph, self.stw_ms, tuple(reversed(panes)), batch)
+        return panes
 
     def sic(self, output: str) -> float:
         """The SIC of an output now, from 0 to 1."""

@@ -22,7 +22,7 @@ from jettison.plan.floors import plan_accuracies
 from jettison.plan.plan import Infeasible, Plan
 from jettison.plan.problem import Problem
 from jettison.plan.shedders.fair.shedder import Fair
-from jettison.plan.shedders.registry import shedder_named
+from jettison.plan.shedders.registry import shedder_for, shedder_named
 from jettison.statistics.profile import Profile
 from jettison.statistics.samples import BatchSample
 from jettison.statistics.sic import SicWindow
@@ -159,12 +159,36 @@ def test_who_has_lost_of_late_is_ahead() -> None:
     assert shedder.plan(problem).delivered == {"cheap": 0.0, "dear": 1.0}
 
 
+def test_what_the_coming_batch_pushes_out_of_the_window_does_not_count() -> None:
+    """A window of three batches: dear lost all of the first one, which has left when the coming one is in."""
+    graph = _one_source()
+    window = SicWindow(graph, 3_000.0)
+    for number, kept in enumerate((0, 640, 640)):
+        counted = {"s": (640, 640), "s>b": (640, kept)}
+        window = window.after(BatchSample(number, 0.0, 1000.0, 900.0, {"s": 640}, arcs=counted))
+    assert window.sic("dear") == pytest.approx(2 / 3)
+    shedder = Fair()
+    shedder.follow_sic(window)
+    plan = shedder.plan(_problem(graph, {"a": 1.0, "b": 1.0}, {"s": 640.0}, 640.0))
+    assert plan.delivered == {"cheap": 0.5, "dear": 0.5}
+
+
 def test_what_a_query_has_elsewhere_counts() -> None:
     problem = _problem(_one_source(), {"a": 1.0, "b": 1.0}, {"s": 640.0}, 640.0)
     known = Fair(known_sic={"cheap": jt.Elsewhere(1.0, sources=1), "dear": 0.5}).plan(problem)
     assert known.delivered["dear"] == pytest.approx(0.75, abs=1 / 64)
     assert known.delivered["cheap"] == pytest.approx(0.25, abs=1 / 64)
     assert Fair(known_sic=lambda query: None).plan(problem).delivered == {"cheap": 0.5, "dear": 0.5}
+
+
+def test_a_query_that_the_network_does_not_have_is_refused_at_the_start() -> None:
+    fair = Fair(known_sic={"cheap": 0.9, "deer": 0.5})
+    says = r"names 'deer', which is no output of network 'users' \(did you mean 'dear'\?\); there are: cheap, dear"
+    for shedder in (fair, jt.Las(rest=fair)):
+        with pytest.raises(StartError, match=says):
+            shedder_for(shedder, _one_source())
+    own = Fair(known_sic=lambda query: {"cheap": 0.9, "of another node": 0.5}.get(query))
+    assert shedder_for(own, _one_source()) == (own, None)
 
 
 def test_floors_are_held() -> None:

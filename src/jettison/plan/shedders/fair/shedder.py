@@ -8,6 +8,7 @@ from numbers import Real
 
 from jettison.errors import StartError
 from jettison.network.columns.words import meant
+from jettison.network.graph import Graph
 from jettison.plan.drops.buckets import BUCKETS, MOST_BUCKETS
 from jettison.plan.plan import Infeasible, Plan
 from jettison.plan.predictions import OVERLOAD, WITHIN_BUDGET, claimed, not_enough, nothing_shed, over_budget_us
@@ -74,13 +75,28 @@ class Fair:
         self._buckets = EXACT_BUCKETS if exact else buckets
         self._costs, self._weights, self._exact = costs, weights, exact
         self._known = known_from(known_sic)
+        self._named = tuple(known_sic) if isinstance(known_sic, Mapping) else ()
         self._window: SicWindow | None = None
+        self._history: SicWindow | None = None
         self.tuple_costs = TupleCosts()
         """DISSP's cost model: what a tuple took of late."""
+
+    def check_network(self, graph: Graph) -> None:
+        """Raise StartError where `known_sic` names a query that the network does not have."""
+        queries = [output.name for output in graph.outputs]
+        for name in self._named:
+            if name not in queries:
+                raise StartError(
+                    f"fair: known_sic names {name!r}, which is no output of network {graph.name!r}"
+                    f"{meant(name, queries)}; there are: {', '.join(queries)}. Leave it out; a function of an output "
+                    f"is asked for those that are here."
+                )
 
     def follow_sic(self, window: SicWindow) -> None:
         """Take over what every query has had in its source time window: who has lost is ahead in the next batch."""
         self._window = window
+        # the coming batch pushes out what is oldest; it is taken to last as long as the one before
+        self._history = window if window.latest is None else window.left_after(window.latest.interval_ms)
 
     def observe(self, sample: BatchSample) -> None:
         """Learn what a tuple takes, on average."""
@@ -90,7 +106,7 @@ class Fair:
     def plan(self, problem: Problem) -> Plan | Infeasible:
         if problem.load_us <= problem.budget_us:
             return nothing_shed(problem.graph, WITHIN_BUDGET)
-        asked = compete(problem, Views(self._window, self._weights, self._checked_sic), self._buckets)
+        asked = compete(problem, Views(self._history, self._weights, self._checked_sic), self._buckets)
         budget_us = problem.budget_us - problem.unavoidable_us - asked.fixed_us
         plan, fits = self._planned(problem, asked, budget_us)
         for _ in range(_TRIES):
