@@ -119,7 +119,7 @@ def _payload(field: Payload, key: int, shares: _Shares) -> str | None:
     if field.bad_share:
         bad = f"{shares.of(key_of(key, 'bad'))} < {_double(field.bad_share)}"
         place += f" + IF({bad}, {field.pool}, 0)"
-    # Spark must not put this into every expression that reads the column, as it may where it takes it for a constant one
+    # not constant, so that Spark does not repeat it in every expression that reads the column
     once = "spark_partition_id() < 0"
     return f"IF({once}, NULL, split({literal(_BETWEEN.join(texts))}, {literal(_BETWEEN)})[{place}])"
 
