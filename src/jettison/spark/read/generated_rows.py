@@ -28,7 +28,7 @@ _MOST_ROWS = 1_000_000
 """In one range: the numbers of its rows are an array of a task."""
 _MOST_RANGES = 200
 
-_PARTS = ("first BIGINT", "last BIGINT", "start_us BIGINT", *(f"{name} DOUBLE" for name in Piece._fields))
+_RANGE = ", ".join(["first BIGINT", "last BIGINT", "start_us BIGINT", *(f"{name} DOUBLE" for name in Piece._fields)])
 
 
 class GeneratedRows:
@@ -73,10 +73,11 @@ class GeneratedRows:
         ranges = self._ranges(from_row, to_row)
         if len(ranges) > _MOST_RANGES:
             return None
-        texts = [" ".join(map(repr, (*each[:2], start_us, *each[2]))) for each in ranges]
-        parts = f"split(split('{','.join(texts)}', ',')[CAST(id AS INT)], ' ') AS parts"
+        texts = [",".join(map(repr, (*each[:2], start_us, *each[2]))) for each in ranges]
+        text = f"split('{';'.join(texts)}', ';')[CAST(id AS INT)]"
+        parsed = f"inline(array(from_csv({text}, '{_RANGE}', map('positiveInf', 'inf'))))"
         tasks = min(self._options.partitions, len(ranges))
-        frame = session.range(0, len(ranges), 1, tasks).select(F.expr(parts))
+        frame = session.range(0, len(ranges), 1, tasks).select(F.expr(parsed))
         for columns in self._columns:
             frame = frame.select(*columns)
         return frame
@@ -94,14 +95,11 @@ class GeneratedRows:
 
     @cached_property
     def _columns(self) -> Sequence[Sequence[Column]]:
-        """The SELECTs on the text of a range, parsed once."""
+        """The SELECTs on ranges, parsed once."""
         assert self._sql is not None
-        parts = [part.split() for part in _PARTS]
-        typed = [f"CAST(parts[{index}] AS {kind}) AS {name}" for index, (name, kind) in enumerate(parts)]
-        row = "explode(sequence(first, last))"
-        beside = ["start_us", *Piece._fields]
-        within = "greatest(CAST(row AS DOUBLE) - rows_before_period, 0D)"
+        numbers = ["start_us", *Piece._fields, f"explode(sequence(first, last)) AS {ROW}"]
+        within = f"greatest(CAST({ROW} AS DOUBLE) - rows_before_period, 0D)"
         seconds = f"least(({within} - rows_before) / rows_per_s + start_s, period_s) + period_start_s"
         arrival = f"start_us + CAST(({seconds}) * 1000000D + 0.001D AS BIGINT) AS {ARRIVAL_US}"
-        selects = [typed, [*beside, f"{row} AS row"], [f"row AS {ROW}", arrival], ["*", *self._sql.shares]]
-        return [[F.expr(each) for each in select] for select in (*selects, self._sql.values)]
+        selects = numbers, [ROW, arrival, *self._sql.shares], self._sql.values
+        return [[F.expr(each) for each in select] for select in selects]
