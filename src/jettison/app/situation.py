@@ -4,7 +4,7 @@ import math
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from os.path import isfile
+from os.path import exists, isdir
 from pathlib import Path
 
 import typer
@@ -88,8 +88,8 @@ def find_modules_here() -> None:
 
 def load_spec(path: Path) -> tuple[Spec, Graph]:
     """A specification file and its network, checked."""
-    if not isfile(path) and not is_query_folder(path):
-        what = "a folder without query files, or with others beside them" if path.is_dir() else "no file that is there"
+    if (isdir(path) and not is_query_folder(path)) or not exists(path):
+        what = "a folder without query files, or with others beside them" if isdir(path) else "no file that is there"
         raise typer.BadParameter(
             f"SPEC is {str(path)!r}, {what}. Give a network in YAML or XML, or a folder that has only query files "
             f"(.xml)."

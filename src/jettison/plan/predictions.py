@@ -101,5 +101,5 @@ def not_enough(problem: Problem, best: Plan) -> Infeasible:
 
 
 def _held(held_ms: float) -> str:
-    """The work that drops could save and this plan may not, where there is any."""
-    return f", and rows that must come through {held_ms:.0f} ms (begun windows, gaps, minima)" if held_ms >= 1 else ""
+    """The work on rows that the best plan leaves, where there is any."""
+    return f", and the rows that this leaves {held_ms:.0f} ms" if held_ms >= 1 else ""

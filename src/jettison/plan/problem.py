@@ -85,11 +85,13 @@ class Shedder(Protocol):
     `plan` answers with drops that bring the work within the problem's budget, or says that none do (`Infeasible`). It
     may be asked several times for one batch. What a plan delivers and saves is filled in where it is left out.
 
-    More methods are called where a shedder has them: `check_network(graph)` once, before anything runs, which raises
-    StartError where the shedder's settings do not suit the network; `observe(sample)` after every batch, with what was
-    measured; `follow_sic(window)` before that, with the SIC that outputs have had (`statistics.sic.SicWindow`); and
-    `prepare(problem)` at the start and after every batch, with what one interval brings at the costs as they are
-    known now: the time to build tables, so that `plan` is quick.
+    More methods are called where a shedder has them:
+
+    - `check_network(graph)` once, before anything runs. It raises StartError where settings do not suit the network.
+    - `observe(sample)` after every batch, with what was measured.
+    - `follow_sic(window)` before that, with the SIC that outputs have had (`statistics.sic.SicWindow`).
+    - `prepare(problem)` at the start and after every batch, with what one interval brings at the costs as they are
+      known now. It is the time to build tables, so that `plan` is quick.
     """
 
     def plan(self, problem: Problem) -> Plan | Infeasible: ...

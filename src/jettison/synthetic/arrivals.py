@@ -5,8 +5,9 @@ half-open second [0, 1), a row that falls on a pause arrives when the pause ends
 """
 
 import math
+from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -72,23 +73,23 @@ class Arrived:
             seconds[np.broadcast_to(self.rates[k] == 0, seconds.shape)] = math.inf
         return np.minimum(seconds, self.period_s) + repeats * self.period_s if periodic else seconds
 
-    def pieces(self, from_row: int, to_row: int) -> list[tuple[int, int, Piece]]:
+    def pieces(self, from_row: int, to_row: int) -> Iterator[tuple[int, int, Piece]]:
         """Rows `from_row` to `to_row` - 1, cut where the rate changes: first row, row behind the last one, piece.
 
         >>> burst = Arrived.of(starts_s=[0, 10, 12], rates=[0, 500, 100])
         >>> [(first, end, piece.rows_per_s) for first, end, piece in burst.pieces(900, 1200)]
         [(900, 1000, 500.0), (1000, 1200, 100.0)]
         """
-        repeats, k = self._piece_of(np.array([from_row, to_row - 1], np.float64))
-        cuts = [from_row, to_row]
-        if repeats[0] != repeats[1] or k[0] != k[1]:
-            repeats, k = self._piece_of(np.arange(from_row, to_row, dtype=np.float64))
-            changes = np.flatnonzero((np.diff(repeats) != 0) | (np.diff(k) != 0)) + 1
-            cuts = [from_row, *(from_row + changes).tolist(), to_row]
-        return [
-            (first, end, self._piece(float(repeats[first - from_row]), int(k[first - from_row])))
-            for first, end in pairwise(cuts)
-        ]
+        while from_row < to_row:
+            here = self._place(from_row)
+            end = bisect_right(range(from_row, to_row), here, key=self._place) + from_row
+            yield from_row, end, self._piece(*here)
+            from_row = end
+
+    def _place(self, row: int) -> tuple[float, int]:
+        """In which repetition, and on which piece of it, a row arrives."""
+        repeats, k = self._piece_of(np.array([row], np.float64))
+        return float(repeats[0]), int(k[0])
 
     def _piece(self, repeats: float, k: int) -> Piece:
         periodic = self.period_s < math.inf

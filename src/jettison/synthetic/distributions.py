@@ -109,6 +109,7 @@ class Zipf:
 
 @lru_cache(maxsize=16)
 def zipf_table(zipf: Zipf) -> Table:
+    """The intervals of a Zipf distribution's numbers."""
     return Table.of_weights(np.arange(1, int(zipf.n) + 1, dtype=np.float64) ** -zipf.s)
 
 
@@ -154,6 +155,7 @@ class Quantiles:
 
 @lru_cache(maxsize=16)
 def quantile_table(quantiles: Quantiles) -> tuple[Table, NDArray[np.float64], NDArray[np.float64]]:
+    """The intervals between points, and the line on each: its value at share 0, its slope."""
     shares, values = np.array(quantiles.points, np.float64).T
     slopes = np.diff(values) / np.diff(shares)
     return Table.of_ends(shares[1:]), values[:-1] - slopes * shares[:-1], slopes

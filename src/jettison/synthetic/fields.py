@@ -127,6 +127,7 @@ class Choice:
 
 @lru_cache(maxsize=64)
 def choice_table(choice: Choice) -> Table:
+    """The intervals of a choice's values."""
     return Table.of_weights(choice.weights if choice.weights is not None else np.ones(len(choice.values)))
 
 

@@ -6,7 +6,7 @@ are exact inverses (see `arrived.py`), the same in every process and after every
 
 import csv
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -38,7 +38,7 @@ class Rate(Protocol):
     def seconds_of(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """When each row arrives, counted from the start; infinity for rows that never do."""
 
-    def pieces(self, from_row: int, to_row: int) -> list[tuple[int, int, Piece]]:
+    def pieces(self, from_row: int, to_row: int) -> Iterator[tuple[int, int, Piece]]:
         """Rows `from_row` to `to_row` - 1, cut where the rate changes: first row, row behind the last one, rate."""
 
     def to_dict(self) -> dict[str, Any]:
@@ -74,7 +74,7 @@ class _Profile:
             seconds[np.asarray(rows) >= self.rows_until(self.end_s)] = math.inf
         return seconds
 
-    def pieces(self, from_row: int, to_row: int) -> list[tuple[int, int, Piece]]:
+    def pieces(self, from_row: int, to_row: int) -> Iterator[tuple[int, int, Piece]]:
         """Rows `from_row` to `to_row` - 1, cut where the rate changes: first row, row behind the last one, rate."""
         return _arrived_of(self).pieces(from_row, to_row)
 

@@ -3,17 +3,19 @@
 Comes in: fields and a seed.
 Goes out: the text of two SELECTs over rows with a number (`ROW`) and a time of arrival (`ARRIVAL_US`): first the
 uniform shares that values are drawn with, then the values. What cannot be drawn to the last bit in SQL has no text
-(`Normal`: logarithms differ; tables and pools that are too large for a plan).
+(`Normal`: logarithms differ; values rarer than one in 16,384; pools that are too large for a plan). Texts are written
+as bytes: what stands in quotes depends on the settings of a session.
 """
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from jettison.network.columns.schema import literal, quoted
+from jettison.network.columns.schema import quoted
 from jettison.synthetic.distributions import Quantiles, Uniform, Zipf, quantile_table, zipf_table
 from jettison.synthetic.draws import Table, key_of
 from jettison.synthetic.fields import Arrival, Choice, Field, Normal, Payload, RowNumber, Shift, choice_table
@@ -22,7 +24,7 @@ ROW, ARRIVAL_US = "_jt_row", "_jt_arrival_us"
 
 _MOST_CASES = 16
 _MOST_BINS = 1 << 14
-_MOST_POOL_CHARS = 500_000
+_MOST_POOL_TEXTS, _MOST_POOL_CHARS = 20_000, 500_000
 """A pool of texts travels with every task, and stands in every plan that Spark prints."""
 _BETWEEN = "\x1f"
 
@@ -50,7 +52,8 @@ def generated_sql(fields: Mapping[str, Field], seed: int) -> GeneratedSql | None
         if value is None:
             return None
         values.append(f"{value} AS {quoted(name)}")
-    return GeneratedSql(tuple(shares.columns), tuple(values))
+    is_finite = not any("infD" in each or "nanD" in each for each in values)
+    return GeneratedSql(tuple(shares.columns), tuple(values)) if is_finite else None
 
 
 class _Shares:
@@ -98,19 +101,36 @@ def _number(field: Field, share: str) -> str | None:
         case Zipf():
             return _picked(zipf_table(field), share)
         case Quantiles():
-            table, at_zero, slopes = quantile_table(field)
-            pieces = [f"{_double(slope)} * {share} + {_double(at)}" for slope, at in zip(slopes, at_zero, strict=True)]
-            return _cases(table, share, pieces) if len(pieces) <= _MOST_CASES else None
+            return _quantile(field, share)
     return None
 
 
+def _quantile(field: Quantiles, share: str) -> str | None:
+    table, at_zero, slopes = quantile_table(field)
+    if len(slopes) <= _MOST_CASES:
+        pieces = [f"{_double(slope)} * {share} + {_double(at)}" for slope, at in zip(slopes, at_zero, strict=True)]
+        return _cases(table, share, pieces)
+    place = _picked(table, share)
+    if place is None:
+        return None
+    slope, at = (f"{_array(each.tolist(), 'double')}[{place}]" for each in (slopes, at_zero))
+    return f"{slope} * {share} + {at}"
+
+
 def _choice(field: Choice, share: str) -> str | None:
-    write = {"string": lambda each: literal(str(each)), "long": lambda each: f"{each}L", "double": _double}[field.type]
-    values = [write(each) for each in field.values]
-    return _cases(choice_table(field), share, values) if len(values) <= _MOST_CASES else None
+    place = _picked(choice_table(field), share)
+    if place is None:
+        return None
+    if any(_BETWEEN in str(each) for each in field.values):
+        return None
+    if field.type == "string":
+        return _one_of([str(each) for each in field.values], place)
+    return f"{_array(field.values, field.type)}[{place}]"
 
 
 def _payload(field: Payload, key: int, shares: _Shares) -> str | None:
+    if field.pool > _MOST_POOL_TEXTS:
+        return None
     texts = field.drawn_from(key)
     texts = texts if field.bad_share else texts[: field.pool]
     if sum(map(len, texts)) > _MOST_POOL_CHARS or any(_BETWEEN in each for each in texts):
@@ -119,9 +139,15 @@ def _payload(field: Payload, key: int, shares: _Shares) -> str | None:
     if field.bad_share:
         bad = f"{shares.of(key_of(key, 'bad'))} < {_double(field.bad_share)}"
         place += f" + IF({bad}, {field.pool}, 0)"
-    # not constant, so that Spark does not repeat it in every expression that reads the column
-    once = "spark_partition_id() < 0"
-    return f"IF({once}, NULL, split({literal(_BETWEEN.join(texts))}, {literal(_BETWEEN)})[{place}])"
+    # not constant, so that Spark reads a row's text once, and not in every expression on the column
+    never = "spark_partition_id() < 0"
+    return f"IF({never}, NULL, {_one_of(texts, place)})"
+
+
+def _one_of(texts: Iterable[str], place: str) -> str:
+    """The text at a place of a list."""
+    joined = base64.b64encode(_BETWEEN.join(texts).encode()).decode()
+    return f"split(CAST(unbase64('{joined}') AS STRING), CAST(X'{_BETWEEN.encode().hex()}' AS STRING))[{place}]"
 
 
 def _cases(table: Table, share: str, values: list[str]) -> str:
@@ -146,7 +172,7 @@ def _picked(table: Table, share: str) -> str | None:
     return None
 
 
-def _array(values: Iterable[float], kind: str) -> str:
+def _array(values: Iterable[object], kind: str) -> str:
     """Numbers as an array: one text, taken apart once; Spark would look at many numbers in every step of analysis."""
     return f"CAST(split('{','.join(map(repr, values))}', ',') AS array<{kind}>)"
 

@@ -113,7 +113,7 @@ def test_work_that_may_not_be_dropped_is_named_beside_reading() -> None:
     answer = ExactShedder().plan(Problem(net.graph, profile, {"s": 1000.0}, 15_000.0))
     assert isinstance(answer, Infeasible)
     assert "still leaves 3 ms above the budget of 15 ms: reading and fixed work take 10 ms" in answer.reason
-    assert "rows that must come through 8 ms" in answer.reason
+    assert "and the rows that this leaves 8 ms" in answer.reason
 
 
 def test_where_streams_merge_greedy_may_take_the_wrong_one() -> None:

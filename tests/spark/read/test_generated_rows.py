@@ -33,6 +33,8 @@ KINDS: dict[str, Field] = {
     "paid": Choice(("card", 'it\'s \\ "cash"'), weights=(3, 1)),
     "seats": Choice((2, 4)),
     "rate": Choice((1, 0.5)),
+    "city": Choice(tuple(f"${{user}} {number}" for number in range(20))),
+    "long tail": Quantiles(tuple((k / 40, k * k / 7) for k in range(41))),
     "moved": Shift(Uniform(0, 9), Uniform(100, 109), from_row=900, over_rows=2000),
     "value": Payload({"fare": Normal(13, 4), "note": Choice(("a, b", 'c\'s \\ "d"'))}, pool=100, bad_share=0.1),
 }
@@ -68,10 +70,15 @@ def test_presets_are_made_by_spark_but_not_what_it_draws_otherwise(spark: SparkS
         ours = made(fields, Constant(1000), spark, 5, 2005, parts=2)
         theirs = generated(spark, fields, 5, 2005, start_us=START_US, rate=Constant(1000), seed=7)
         assert ours.exceptAll(theirs).count() == theirs.exceptAll(ours).count() == 0
-    for fields in ({"x": Normal(0, 1)}, {"x": Zipf(10**6)}, {"x": Payload({"y": Choice(("z" * 1000,))}, pool=5000)}):
+    wide: dict[str, Field] = {"x": Uniform(-1e308, 1e308, type="double")}
+    large: dict[str, Field] = {"x": Payload({"y": Choice(("z" * 1000,))}, pool=5000)}
+    for fields in ({"x": Normal(0, 1)}, {"x": Zipf(10**6)}, large, wide):
         assert GeneratedRows.of(generate(spark, fields)) is None
     stream = generate(spark, TAXI)
     assert GeneratedRows.of(stream.where("fare > 0")) is None
+    assert made(TAXI, Constant(10, end_s=1), spark, 5, 50, parts=2) is None  # rows that never arrive
+    assert made(TAXI, Sine(1000, 500, period_s=1), spark, 0, 10_000, parts=2) is None  # more pieces than a plan holds
+    assert made(TAXI, None, spark, 7, 7, parts=2).collect() == []
     assert GeneratedRows.of(spark.readStream.format("rate").load()) is None
 
 
@@ -90,16 +97,16 @@ def test_a_run_reads_generated_rows_without_python(spark: SparkSession, tmp_path
         plans.append(frame._jdf.queryExecution().toString())
 
     for rows in (1000, 2500):
-        streams = {
-            name: generate(spark, TAXI, seed=seed, rows_per_batch=500, limit_rows=rows, start_us=START_US)
-            for name, seed in (("trips", 1), ("more", 2))
+        streams = {  # the second one has no rows behind its first thousand
+            name: generate(spark, TAXI, seed=seed, rows_per_batch=500, limit_rows=limit, start_us=START_US)
+            for name, seed, limit in (("trips", 1, rows), ("more", 2, 1000))
         }
         run = jt.start(
             network(), streams, {"fares": out, "all": look}, trigger=TRIGGER, checkpoint=tmp_path, costs=FREE
         )
-        ended(run, 2 * (rows if rows == 1000 else 1500))
-        assert run.query.recentProgress[0]["numInputRows"] == 1000
-    assert len(plans) >= 5
-    assert not any("jettison" in plan.lower() and "BatchScan" in plan for plan in plans)
+        ended(run, 2000 if rows == 1000 else 1500)
+        assert run.query.recentProgress[0]["numInputRows"] == (1000 if rows == 1000 else 500)
+    assert len(plans) == 2
+    assert all("Range (0, " in plan and "ExistingRDD" not in plan for plan in plans)
     expected = generated(spark, TAXI, 0, 2500, start_us=START_US, seed=1).where("fare > 0").collect()
     assert sorted(map(tuple, out.rows)) == sorted(map(tuple, expected))

@@ -49,7 +49,7 @@ def share_out(
 
 
 def lower_alike(graph: TaskGraph, placed: Groups, slope: Vector, available: Vector, minima: Vector) -> Vector:
-    """Minima times one factor, the largest that fits; whoever no full machine holds back goes on to its minimum.
+    """Scale all minima by the largest factor that fits; queries on no full machine keep theirs.
 
     On TM1 there is half of what A needs. What A leaves of TM2 is enough for all of B:
 

@@ -81,7 +81,8 @@ class Intake:
         given = split(self._graph, frame)
         files = file_frames(query, frame.sparkSession, self._columns)
         raw = self._reader.frames({**given, **files}, records, batch)
-        tell_rows(query, [None if raw[name] is given[name] else records.rows[name] for name in given])
+        if not any(raw[name] is given[name] for name in given):  # whose jobs read all sources, and Spark counts them
+            tell_rows(query, [records.rows[name] for name in given])
         return raw
 
     def unread(self, records: Records) -> Unread:

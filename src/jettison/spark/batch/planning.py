@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -175,21 +175,20 @@ class Planning:
             records = list(recent_records(ledger.before(batch), stw_ms))
             self.controller.restore_sic(SicWindow.restored(self._graph, stw_ms, sic_batches(records)))
             self.results.restore(records)
-            self._note_changes(batch, records)
         except (CheckpointError, KeyError, TypeError, ValueError, AttributeError) as error:  # no result depends on it
             _log.warning("network %s: the SIC of outputs begins anew with this run: %s", self._graph.name, error)
-
-    def _note_changes(self, batch: int, records: Sequence[Mapping[str, Any]]) -> None:
-        """Say which outputs the batch before this one had not, and of which ones SIC cannot go on."""
-        if not records:
             return
-        before, names = records[0]["queries"], [output.name for output in self._graph.outputs]
-        new = [name for name in names if name not in before]
+        if records:
+            self._note_changes(batch, records[0])
+
+    def _note_changes(self, batch: int, before: Mapping[str, Any]) -> None:
+        """Say which outputs the batch before this one had not, and of which ones SIC cannot go on."""
+        names = [output.name for output in self._graph.outputs]
+        new = [name for name in names if name not in before["queries"]]
         sentences = [f"output {name!r} is new with batch {batch}: it has no results of earlier ones" for name in new]
-        changed = dict.fromkeys(name for record in records for name in forgotten(self._graph, record["sic"]))
         sentences += [
             f"output {name!r}: its SIC begins anew with batch {batch}, as its windows or joins have changed"
-            for name in changed
+            for name in forgotten(self._graph, before["sic"])
         ]
         for sentence in sentences:
             self._notes.append(f"{sentence}.")

@@ -12,6 +12,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 from py4j.protocol import Py4JError
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -57,45 +58,51 @@ class GeneratedRows:
         return None if found._sql is None else found
 
     def batch(self, session: SparkSession, start: Any, end: Any) -> DataFrame | None:
-        """The rows between two offsets; None where there are none, or more pieces of the rate than a plan should hold.
+        """The rows between two offsets; None where Python must make them (`rows`).
 
         The epoch is that of `end`: the start of a first batch that Spark repeats is a fresh initial offset.
         """
+        if end is None:
+            return self.rows(session, 0, 0, 0)
         if not isinstance(end, Mapping):
             return None
         first = int(start["rows"]) if isinstance(start, Mapping) else 0
         return self.rows(session, first, int(end["rows"]), int(end["start_us"]))
 
     def rows(self, session: SparkSession, from_row: int, to_row: int, start_us: int) -> DataFrame | None:
-        """Rows `from_row` to `to_row` - 1."""
-        if to_row <= from_row:
-            return None
-        ranges = self._ranges(from_row, to_row)
-        if len(ranges) > _MOST_RANGES:
+        """Rows `from_row` to `to_row` - 1; None where a plan would hold too many ranges, or they never arrive."""
+        ranges = self._ranges(from_row, to_row) if from_row < to_row else []
+        if ranges is None:
             return None
         texts = [",".join(map(repr, (*each[:2], start_us, *each[2]))) for each in ranges]
         text = f"split('{';'.join(texts)}', ';')[CAST(id AS INT)]"
         parsed = f"inline(array(from_csv({text}, '{_RANGE}', map('positiveInf', 'inf'))))"
-        tasks = min(self._options.partitions, len(ranges))
+        tasks = max(1, min(self._options.partitions, len(ranges)))
         frame = session.range(0, len(ranges), 1, tasks).select(F.expr(parsed))
         for columns in self._columns:
             frame = frame.select(*columns)
         return frame
 
-    def _ranges(self, from_row: int, to_row: int) -> list[tuple[int, int, Piece]]:
-        """Ranges of rows, each on one piece of the rate: as many tasks as asked for get about the same number."""
+    def _ranges(self, from_row: int, to_row: int) -> list[tuple[int, int, Piece]] | None:
+        """Ranges of rows, each on one piece of the rate; one for every task that is asked for, and more where the rate
+        changes; None where there are too many, or rows never arrive (the rate is another than it was)."""
         rate = self._options.rate or CLOSED_LOOP_RATE
+        last_s = rate.seconds_of(np.array([to_row - 1]))[0]
+        if to_row - from_row > _MOST_ROWS * _MOST_RANGES or not np.isfinite(last_s):
+            return None
         count = max(min(self._options.partitions, to_row - from_row), -(-(to_row - from_row) // _MOST_ROWS))
         cuts = [from_row + (to_row - from_row) * k // count for k in range(count + 1)]
         found = []
         for first, end, piece in rate.pieces(from_row, to_row):
             inside = [first, *(cut for cut in cuts if first < cut < end), end]
             found += [(low, high - 1, piece) for low, high in pairwise(inside)]
+            if len(found) > _MOST_RANGES:
+                return None
         return found
 
     @cached_property
     def _columns(self) -> Sequence[Sequence[Column]]:
-        """The SELECTs on ranges, parsed once."""
+        """The SELECTs on ranges."""
         assert self._sql is not None
         numbers = ["start_us", *Piece._fields, f"explode(sequence(first, last)) AS {ROW}"]
         within = f"greatest(CAST({ROW} AS DOUBLE) - rows_before_period, 0D)"

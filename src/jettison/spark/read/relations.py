@@ -58,9 +58,10 @@ def tell_rows(query: StreamingQuery | None, rows: Sequence[int | None]) -> None:
     """Add rows to Spark's own account of a batch (`numInputRows`), by source in order; None where it counts itself."""
     try:
         leaves = [] if query is None else _all(_execution(query).executedPlan().collectLeaves())
-        if len(leaves) != len(rows):
+        counts = rows if len(leaves) == len(rows) else [count for count in rows if count]  # Spark leaves out idle ones
+        if len(leaves) != len(counts):
             return
-        for leaf, count in zip(leaves, rows, strict=True):
+        for leaf, count in zip(leaves, counts, strict=True):
             metric = leaf.metrics().get(_ROWS)
             if count is not None and metric.isDefined() and metric.get().value() == 0:  # not yet counted by a job
                 metric.get().add(count)

@@ -95,8 +95,10 @@ class Fair:
     def follow_sic(self, window: SicWindow) -> None:
         """Take over what every query has had in its source time window: who has lost is ahead in the next batch."""
         self._window = window
-        # the coming batch pushes out what is oldest; it is taken to last as long as the one before
-        self._history = window if window.latest is None else window.left_after(window.latest.interval_ms)
+        # The coming batch pushes out what is oldest. It is taken to last as long as the one before; but a stall does
+        # not push out who lost in it.
+        coming_ms = 0.0 if window.latest is None else min(window.latest.interval_ms, window.stw_ms / 2)
+        self._history = window.left_after(coming_ms)
 
     def observe(self, sample: BatchSample) -> None:
         """Learn what a tuple takes, on average."""
