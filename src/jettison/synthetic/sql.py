@@ -10,6 +10,7 @@ as bytes: what stands in quotes depends on the settings of a session.
 from __future__ import annotations
 
 import base64
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -48,12 +49,14 @@ def generated_sql(fields: Mapping[str, Field], seed: int) -> GeneratedSql | None
     shares = _Shares()
     values = []
     for name, field in fields.items():
-        value = _value(field, key_of(seed, name), shares)
+        try:
+            value = _value(field, key_of(seed, name), shares)
+        except OverflowError:
+            return None
         if value is None:
             return None
         values.append(f"{value} AS {quoted(name)}")
-    is_finite = not any("infD" in each or "nanD" in each for each in values)
-    return GeneratedSql(tuple(shares.columns), tuple(values)) if is_finite else None
+    return GeneratedSql(tuple(shares.columns), tuple(values))
 
 
 class _Shares:
@@ -112,6 +115,8 @@ def _quantile(field: Quantiles, share: str) -> str | None:
         return _cases(table, share, pieces)
     place = _picked(table, share)
     if place is None:
+        return None
+    if not np.isfinite([slopes, at_zero]).all():
         return None
     slope, at = (f"{_array(each.tolist(), 'double')}[{place}]" for each in (slopes, at_zero))
     return f"{slope} * {share} + {at}"
@@ -178,4 +183,7 @@ def _array(values: Iterable[object], kind: str) -> str:
 
 
 def _double(value: float | str) -> str:
+    """A number as a SQL literal, which SQL has for finite ones alone."""
+    if not math.isfinite(float(value)):
+        raise OverflowError(f"{value} is no finite number")
     return f"{float(value)!r}D"

@@ -1,8 +1,9 @@
 """A batch of the generated source made inside the JVM: numbers of rows from ranges, columns by SQL.
 
-Spark's Python source reads anew in Python workers with every job: 100,000 trips took 330 ms a job, made here 90. So a
-batch of a stream that is our generator and nothing else is not read from it, but made of its offsets. What changes from
-batch to batch stands in a text, not in numbers: those would be written into the generated code, and compiled anew.
+Spark's Python source reads anew in Python workers with every job: on 100,000 payloads a job took 330 ms, on those made
+here 90. So a batch of a stream that is our generator and nothing else is not read from it, but made of its offsets.
+What changes from batch to batch stands in a text, not in numbers. Those would be written into the generated code, which
+would be compiled anew.
 """
 
 from __future__ import annotations

@@ -173,6 +173,16 @@ def test_what_the_coming_batch_pushes_out_of_the_window_does_not_count() -> None
     assert plan.delivered == {"cheap": 0.5, "dear": 0.5}
 
 
+def test_a_stall_does_not_wipe_out_who_lost_in_it() -> None:
+    """A batch longer than the window: the coming one was taken to be as long, so that nothing of it was left."""
+    graph = _one_source()
+    lost = BatchSample(0, 0.0, 12_000.0, 900.0, {"s": 640}, arcs={"s": (640, 640), "s>b": (640, 0)})
+    shedder = Fair()
+    shedder.follow_sic(SicWindow(graph, 10_000.0).after(lost))
+    plan = shedder.plan(_problem(graph, {"a": 1.0, "b": 1.0}, {"s": 640.0}, 640.0))
+    assert plan.delivered == {"cheap": 0.0, "dear": 1.0}
+
+
 def test_what_a_query_has_elsewhere_counts() -> None:
     problem = _problem(_one_source(), {"a": 1.0, "b": 1.0}, {"s": 640.0}, 640.0)
     known = Fair(known_sic={"cheap": jt.Elsewhere(1.0, sources=1), "dear": 0.5}).plan(problem)
